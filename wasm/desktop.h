@@ -1,5 +1,5 @@
-/* Functions for Python where it has the GPUBuffers itself: outside of a browser, with
- * wgpu-py (py/dlpack_web/_backends/desktop). In the browser JavaScript has them
+/* Functions for Python where it has the GPUBuffers itself: outside of a browser
+ * (py/dlpack_web/_backends/model). In the browser JavaScript has them
  * (bridge.h). */
 #ifndef DLW_DESKTOP_H_
 #define DLW_DESKTOP_H_

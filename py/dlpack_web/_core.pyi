@@ -137,7 +137,7 @@ def _run(
     /,
 ) -> bool: ...
 
-# Only outside of a browser, where _backends/desktop has the GPUBuffers. _wrap: a Tensor
+# Only outside of a browser, where _backends/model has the GPUBuffers. _wrap: a Tensor
 # over a GPU handle, which takes over a reference to it (strides None: row-major). _gpu:
 # the handle of a Tensor. _on_gpu_drop: the function to call with each handle whose last
 # tensor is gone. _chunk: elements packed and converted, from `first` on: their number

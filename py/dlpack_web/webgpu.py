@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
 
-from ._backends import backend, browser
+from ._backends import default, owner
 from ._backends import stats as all_stats
 from ._backends.browser import seam
 from ._backends.calls import refuse_recorded
@@ -96,7 +96,7 @@ async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
     >>> device.gpu.limits.maxBufferSize == 2**28
     True
     """
-    return webgpu_device(await backend().request_device({**limits}))
+    return webgpu_device(await default().request_device({**limits}))
 
 
 def use_device(gpu_device: Any) -> Device:
@@ -112,7 +112,7 @@ def use_device(gpu_device: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
-    return webgpu_device(backend().use_device(gpu_device))
+    return webgpu_device(default().use_device(gpu_device))
 
 
 async def share_device(
@@ -202,7 +202,7 @@ async def from_image(
     target, wanted = _target(device), parse_dtype(dtype)
     if target is None:
         target = await await_default_device()
-    return made(await backend().from_image(source, target.id, wanted, channels))
+    return made(await owner(target.id).from_image(source, target.id, wanted, channels))
 
 
 def _target(device: str | tuple[int, int]) -> Device | None:
@@ -245,8 +245,7 @@ def frames(
     (1, 32)
     """
     target, wanted = _target(device) or default_device(), parse_dtype(dtype)
-    options = seam.options({"dtype": str(wanted), "channels": channels})
-    return Frames(browser.Frames(source, target.id, options))
+    return Frames(owner(target.id).frames(source, target.id, wanted, channels))
 
 
 class Frames:
@@ -261,7 +260,7 @@ class Frames:
     >>> frames.stop()
     """
 
-    def __init__(self, source: browser.Frames) -> None:
+    def __init__(self, source: Any) -> None:
         self._source = source
         self._last: Tensor | None = None
 
@@ -304,7 +303,8 @@ class Frames:
         0
         >>> frames.stop()
         """
-        return self._source.stats()
+        found: dict[str, float] = self._source.stats()
+        return found
 
     def __enter__(self) -> Self:
         return self
@@ -401,9 +401,9 @@ def from_wgpu(
     >>> dlw.webgpu.from_wgpu(buffer, (4, 4), "float32").shape  # doctest: +SKIP
     (4, 4)
     """
-    raw, device_id = backend().from_wgpu(buffer)
+    raw, device_id = default().from_wgpu(buffer)
     wanted, sizes = parse_dtype(dtype), extents(shape)
-    adopt = backend().from_gpu_buffer
+    adopt = owner(device_id).from_gpu_buffer
     # The package webgpu destroys buffers that Python collects, so this one is kept.
     keep = [buffer].clear
     return made(adopt(raw, sizes, wanted, device_id, byte_offset, keep))

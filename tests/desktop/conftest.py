@@ -7,8 +7,6 @@ install. The cases are those of the browser (tests/browser/cases/py), with this 
 gpu_world.py in place of the page's, and what only the desktop has.
 """
 
-import importlib
-import inspect
 import os
 import shutil
 import signal
@@ -50,6 +48,7 @@ os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 sys.path[:0] = [
     str(HERE),
     *map(str, CASES),
+    str(CASES[0].parent),
     *(str(HERE.parent / x) for x in ("native", "lite")),
     str(HERE.parents[1] / "build" / "sources" / "tinygrad" / "test"),
 ]
@@ -57,38 +56,16 @@ shared = [path.stem for folder in CASES for path in folder.glob("*.py")]
 pytest.register_assert_rewrite("outputs", *shared)
 
 import where_it_runs
-from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
+from collecting import pytest_pycollect_makemodule, pytest_pyfunc_call
+from gpu_fixtures import device, gpu_features, nothing_leaks
 
-__all__ = ["device", "gpu_features", "nothing_leaks"]
-
-
-class Cases(pytest.Module):
-    """A module of cases, under the name of the file that lists it."""
-
-    def _getobj(self):
-        return importlib.import_module(self.name)
-
-
-class ListOfCases(pytest.Module):
-    def collect(self):
-        for name in self.obj.CASES:
-            nodeid = f"{self.nodeid}::{name}"
-            yield Cases.from_parent(self, path=self.path, name=name, nodeid=nodeid)
-
-
-def pytest_pycollect_makemodule(module_path, parent):
-    if module_path.name in ("test_cases.py", "test_tinygrad_cases.py"):
-        return ListOfCases.from_parent(parent, path=module_path)
-    return None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    run_async(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in names})
-    return True
+__all__ = [
+    "device",
+    "gpu_features",
+    "nothing_leaks",
+    "pytest_pycollect_makemodule",
+    "pytest_pyfunc_call",
+]
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,6 +1,5 @@
 """The fixtures of tests/browser/cases/py/gpu_fixtures.py, over wgpu-py."""
 
-import asyncio
 import gc
 
 import pytest
@@ -32,7 +31,3 @@ def nothing_leaks():
     gc.collect()  # exceptions keep the frames, and so the tensors, of their traceback
     after = live()
     assert after == before, f"tensors alive: {after}, before the test: {before}"
-
-
-def run_async(test, arguments):
-    asyncio.run(test(**arguments))

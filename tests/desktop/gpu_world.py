@@ -151,11 +151,11 @@ async def destroy(device):
 
 def limit(holder, name):
     """A limit of a GPUDevice or GPUAdapter, by WebGPU's name."""
-    return holder.limits[our_wgpu.limit_name(name)]
+    return our_wgpu.limits(holder)[name]
 
 
 def has_feature(holder, name):
-    return our_wgpu.has_feature(holder, name)
+    return name in our_wgpu.features(holder)
 
 
 async def adapter():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dlpack_web._backends.wgsl import place_in
+from dlpack_web._backends.model.wgsl import place_in
 from dlpack_web._kernels import formulas
 
 

@@ -49,7 +49,7 @@ def sharing(request, device):
 @pytest.fixture
 def nothing_leaks(nothing_leaks):
     yield
-    for device_id in desktop.device_ids():
+    for device_id in desktop.backend.device_ids():
         settled(dlw.Device(15, device_id))
 
 
@@ -73,7 +73,7 @@ def shared(array):
 def settled(device):
     """The GPU has finished, and memory that it alone held is let go."""
     gc.collect()
-    host.free(host.record_with(device.id))
+    host.free(desktop.backend.record(device.id))
     gc.collect()
 
 

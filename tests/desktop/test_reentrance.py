@@ -304,9 +304,9 @@ def test_threads_share_pools(device):
     in_threads(*map(turn, range(4)), turns=60)
     gc.collect()
     row = dlw.webgpu.stats()[device.id]
-    from dlpack_web._backends.desktop import state
+    from dlpack_web._backends.desktop import idle as pools
 
-    idle = state.records[device.id].pool._idle
+    idle = pools.records[device.id].pool._idle
     assert row["idleBytes"] == sum(size * len(kind) for (size, _), kind in idle.items())
 
 
@@ -336,13 +336,13 @@ def test_threads_replay_and_release_a_batch(device):
 
 def test_threads_have_one_record_for_a_buffer(device):
     """The faults of a foreign buffer are those of all tensors over it."""
-    from dlpack_web._backends.desktop import state
+    from dlpack_web._backends.model.slots import faults_of
 
     buffers = [make_buffer(device, 64) for _ in range(50)]
     found = [[], [], [], []]
 
     def turn(own):
-        return lambda number: own.append(state.faults_of(buffers[number]))
+        return lambda number: own.append(faults_of(buffers[number]))
 
     in_threads(*map(turn, found), turns=len(buffers))
     for same in zip(*found, strict=True):

@@ -15,9 +15,10 @@ import wgpu
 from gpu_world import USAGE, make_buffer
 
 import dlpack_web as dlw
-from dlpack_web._backends.desktop import state
+from dlpack_web._backends.desktop import idle
 from dlpack_web._backends.desktop import wgpu as our_wgpu
-from dlpack_web._backends.desktop.work import attempt
+from dlpack_web._backends.model.slots import slot_of
+from dlpack_web._backends.model.work import attempt
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -218,7 +219,7 @@ async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
 async def test_nothing_is_asked_of_a_device_that_is_known_to_be_lost():
     """The GPU does not say so of every call."""
     gone = await dlw.webgpu.request_device(label="gone")
-    record = state.records[gone.id]
+    record = idle.records[gone.id]
     asked = []
     assert attempt(record, "asking", lambda: asked.append(1)) is None
     record.lose("taken away")
@@ -433,21 +434,21 @@ def test_a_buffer_that_the_gpu_refuses(device, monkeypatch):
 
 def test_what_was_written_is_gone_when_a_buffer_is_used_again(device):
     with dlw.empty(3000, device=device) as first:
-        used = state.slot_of(first).buffer
+        used = slot_of(first).buffer
         first[1000:2000].write(np.ones(1000, "f4"))
     with dlw.empty(3000, device=device) as second:
-        assert state.slot_of(second).buffer is used
+        assert slot_of(second).buffer is used
         assert not np.asarray(second).any()
 
 
 async def test_a_device_without_buffers_is_looked_after(device):
     """Before its first buffer, too; and sizes that came once leave nothing behind."""
     other = await dlw.webgpu.request_device(label="without buffers")
-    pool = state.records[other.id].pool
-    state._drop_idle()
+    pool = idle.records[other.id].pool
+    idle.drop_idle()
     for count in (10_000, 20_000, 30_000):
         dlw.empty(count, device=other).release()
-    while state._drop_idle():
+    while idle.drop_idle():
         pass
     assert (pool.idle_bytes, pool._idle) == (0, {})
     other.gpu.destroy()
@@ -456,9 +457,9 @@ async def test_a_device_without_buffers_is_looked_after(device):
 def test_to_take_an_idle_buffer_is_a_use(device):
     dlw.empty(1000, device=device).release()
     dlw.empty(2000, device=device).release()
-    state._drop_idle()
+    idle.drop_idle()
     with dlw.empty(1000, device=device):
-        state._drop_idle()
+        idle.drop_idle()
         assert dlw.webgpu.stats()[device.id]["idleBytes"] >= 8000
 
 
@@ -483,19 +484,19 @@ def test_idle_buffers_are_counted(device):
 
 
 def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
-    def idle():
+    def kept():
         return next(row for row in dlw.webgpu.stats() if row["device"] == str(device))[
             "idleBytes"
         ]
 
     dlw.empty(1000, device=device).release()
-    state._drop_idle()
-    assert idle() >= 4000  # it was used since the call before
+    idle.drop_idle()
+    assert kept() >= 4000  # it was used since the call before
     dlw.empty(1000, device=device).release()
-    state._drop_idle()
-    assert idle() >= 4000
-    assert not state._drop_idle()
-    assert idle() == 0
+    idle.drop_idle()
+    assert kept() >= 4000
+    assert not idle.drop_idle()
+    assert kept() == 0
     with dlw.empty(1000, device=device) as tensor:
         assert not np.asarray(tensor).any()
 
@@ -507,9 +508,9 @@ import asyncio, sys, time
 sys.path[:0] = {sys.path!r}
 import dlpack_web as dlw
 device = asyncio.run(dlw.webgpu.request_device())
-from dlpack_web._backends.desktop import state
-assert state._IDLE_S == 10  # as in js/src/webgpu/pool.ts
-state._IDLE_S = 0.01
+from dlpack_web._backends.desktop import idle
+assert idle._IDLE_S == 10  # as in js/src/webgpu/pool.ts
+idle._IDLE_S = 0.01
 for _ in range(2):
     dlw.empty(1000, device=device).release()
     for _ in range(3000):
@@ -518,7 +519,7 @@ for _ in range(2):
             break
         time.sleep(0.01)
     print(row["created"], row["idleBytes"])
-state._IDLE_S = 1000
+idle._IDLE_S = 1000
 dlw.empty(1000, device=device).release()
 """)
     assert said.split() == ["1", "0", "2", "0"]

@@ -59,8 +59,9 @@ def pytest_generate_tests(metafunc):
         "other_row": [row for row in DTYPES if row["numpy"] != "numpy"],
         "sub_byte_row": [row for row in DTYPES if row["bits"] < 8],
     }
+    own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     for name, chosen in rows.items():
-        if name in metafunc.fixturenames:
+        if name in metafunc.fixturenames and not any(name in each for each in own):
             ids = [row["name"] for row in chosen]
             metafunc.parametrize(name, chosen, ids=ids)
 

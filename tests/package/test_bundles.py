@@ -129,7 +129,7 @@ def test_wheel_has_each_source_but_those_of_other_places(project: Path) -> None:
     folder = ROOT / "py" / "dlpack_web"
     kinds = ("*.py", "*.pyi", "py.typed", "_bridge.js")
     sources = {path for kind in kinds for path in folder.rglob(kind)}
-    others = {*folder.glob("_backends/desktop/*"), folder / "_backends" / "wgsl.py"}
+    others = {*folder.glob("_backends/desktop/*"), *folder.glob("_backends/model/*")}
     others |= {*folder.glob("_page/*"), folder / "_core.pyi"}
     others = {path for path in others if path.is_file()}
     assert others < sources

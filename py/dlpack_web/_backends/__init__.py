@@ -3,8 +3,9 @@
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
 does the same over wgpu-py. One of these is loaded at the first call that needs it. The
 third (../_page) is the GPU of a page that shows a widget of this kernel: one for each
-page, and each has a device of its own. Backends share no devices or tensors. Features of
-pages alone (canvases, JavaScript's tensors and libraries) are not part of the interface.
+page, and each has a device of its own. The last two are drivers of model/. Backends share
+no devices or tensors. Features of pages alone (canvases, JavaScript's tensors and
+libraries) are not part of the interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
@@ -65,6 +66,9 @@ class Backend(Protocol):
     def features(self) -> dict[str, Any]: ...
     def is_loaded(self) -> bool: ...
     def can_block(self) -> bool: ...
+
+    cannot_block: str  # follows "the tensor is on webgpu:0"
+
     def stats(self) -> list[dict[str, Any]]: ...
 
     # Waits for a coroutine of this backend, where it `can_block()`.
@@ -92,10 +96,10 @@ class Backend(Protocol):
         self, sources: Sequence[Tensor], targets: Sequence[Tensor], /
     ) -> None: ...
 
-    # For memory that CPU and GPU share; CopyError if they share none. `on_host` waits
-    # for the GPU.
+    # For memory that CPU and GPU share; CopyError or None if they share none. `on_host`
+    # waits for the GPU.
     def share(self, tensor: Tensor, device_id: int, /) -> Tensor: ...
-    def on_host(self, tensor: Tensor, /) -> Tensor: ...
+    def on_host(self, tensor: Tensor, /) -> Tensor | None: ...
 
     # Waits until all writes to a device have arrived.
     def settle(self, device_id: int, /) -> Awaitable[None]: ...
@@ -134,6 +138,9 @@ class Backend(Protocol):
     def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int, /
     ) -> Awaitable[Tensor]: ...
+    def frames(
+        self, source: Any, device_id: int, dtype: DType, channels: int, /
+    ) -> Any: ...
 
     # --- what is kept between visits ---
 
@@ -144,42 +151,55 @@ class Backend(Protocol):
     ) -> Coroutine[Any, Any, None]: ...
 
 
+NO_JSPI = (
+    " and Python cannot wait for it here (that needs JSPI and a call from async Python)"
+)
 _IN_BROWSER = bool(sys.platform == "emscripten")
-_found: Backend | None = None
-#: Backends of pages, by the ids of their devices. Each id is used once.
-pages: dict[int, Backend] = {}
-#: Ids of other devices are lower.
-FIRST_PAGE = 10_000
+_default: Backend | None = None
+#: Backends by the ids of their devices, but for those that JavaScript numbers.
+owners: dict[int, Backend] = {}
 
 
-def backend(device_id: int = 0) -> Backend:
-    """The backend of a device; default the one for this Python."""
-    global _found
-    if device_id >= FIRST_PAGE and (page := pages.get(device_id)) is not None:
-        return page
-    if _found is None:
-        _found = _load()
-    return _found
+def no_javascript() -> BufferError:
+    return BufferError(
+        "JavaScript is available only in Pyodide, in a browser; this is "
+        f"{sys.implementation.name} on {sys.platform}"
+    )
 
 
-def backend_of(tensor: Tensor) -> Backend:
+def default() -> Backend:
+    """For code that has neither a device nor a tensor."""
+    global _default
+    if _default is None:
+        _default = _load()
+    return _default
+
+
+def owner(device_id: int) -> Backend:
+    """The backend of a device."""
+    return owners.get(device_id) or default()
+
+
+def owner_of(tensor: Tensor) -> Backend:
     """The backend of a WebGPU tensor's device."""
-    return backend(tensor.__dlpack_device__()[1])
+    return owner(tensor.__dlpack_device__()[1])
+
+
+def _loaded() -> list[Backend]:
+    """Those that have anything to report; loads none."""
+    first = [default()] if _default is not None or _IN_BROWSER else []
+    found = dict.fromkeys([*first, *owners.values()])
+    return [each for each in found if each.is_loaded()]
 
 
 def is_loaded() -> bool:
     """Whether a backend has anything to report; loads none."""
-    return bool(pages) or _is_loaded()
-
-
-def _is_loaded() -> bool:
-    return (_IN_BROWSER or _found is not None) and backend().is_loaded()
+    return bool(_loaded())
 
 
 def stats() -> list[dict[str, Any]]:
     """The rows of all backends."""
-    rows = backend().stats() if _is_loaded() or not pages else []
-    return [*rows, *(row for page in pages.values() for row in page.stats())]
+    return [row for each in _loaded() or [default()] for row in each.stats()]
 
 
 def _load() -> Backend:
@@ -189,7 +209,7 @@ def _load() -> Backend:
         return browser
     from . import desktop
 
-    return desktop
+    return desktop.backend
 
 
 def features() -> dict[str, Any]:
@@ -206,4 +226,4 @@ def features() -> dict[str, Any]:
     >>> dlw.features()["webgpu"]["available"]
     True
     """
-    return backend().features()
+    return default().features()

@@ -9,17 +9,18 @@ from typing import Any, NamedTuple, Protocol
 
 from .. import _core
 
+_ROOT = __name__.partition(".")[0]
 
-class _Packages(dict[Any, bool]):
-    """Whether a package is this one or in it, by `__package__` in a function's globals."""
 
-    def __missing__(self, name: Any) -> bool:
-        ours = f"{name}.".startswith(f"{__name__.partition('.')[0]}.")
-        self[name] = ours
+class _Ours(dict[object, bool]):
+    """Whether a package is ours, by `__package__` in the globals of its functions."""
+
+    def __missing__(self, package: object) -> bool:
+        ours = self[package] = str(package).partition(".")[0] == _ROOT
         return ours
 
 
-_OURS = _Packages()
+_OURS = _Ours()
 
 
 class Call(NamedTuple):

@@ -12,7 +12,7 @@ from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from .. import _core
-from .._backends import backend
+from .._backends import default, owner
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
 from .._layout import views
@@ -185,7 +185,7 @@ class TensorFile(Mapping[str, Tensor]):
         if found is not None:
             return found
         waits = inside.waits(self._how)
-        if waits and not backend().can_block():
+        if waits and not default().can_block():
             raise BufferError(
                 f"tensor {shown(name)} is not loaded yet, and Python cannot wait for it "
                 f"here: `await file.load({shown(name)})` first"
@@ -413,7 +413,7 @@ async def _to_gpu(
                     part.write(piece, convert=True)
                 first += len(piece)
                 if number % _UNDER_WAY == _UNDER_WAY - 1:
-                    await backend(how.device.id).settle(how.device.id)
+                    await owner(how.device.id).settle(how.device.id)
                 _tell(how, first * entry.dtype.itemsize, entry.nbytes)
     except BaseException:
         target.release()

@@ -12,7 +12,7 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 from .. import _core
-from .._backends import backend_of
+from .._backends import owner_of
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
 from .._backends.calls import refuse_recorded
@@ -187,7 +187,7 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
                 if not part.device.is_host:
                     refuse_recorded(part, False)
                     with made(_core._empty(part.shape, part._dtype, False)) as landing:
-                        await backend_of(part).read([part], [landing])
+                        await owner_of(part).read([part], [landing])
                         yield memoryview(_core._raw(landing)[0])
                 elif part._row_major():
                     yield memoryview(_core._raw(part)[0])

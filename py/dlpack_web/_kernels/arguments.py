@@ -8,10 +8,10 @@ from math import inf
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._backends import backend
+from .._backends import owner
+from .._backends.checks import NARROWER, way_to
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
-from .._tensor.device import webgpu_device
 from .._tensor.tensor import Tensor, made
 from .formulas import DTYPES, Param
 
@@ -136,15 +136,12 @@ class Signature:
 
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
-    return made(backend(device).empty(shape, dtype, device))
+    return made(owner(device).empty(shape, dtype, device))
 
 
 def check_half(types: Iterable[str], name: str, device: int) -> None:
     """BufferError if the shader needs f16, and the device lacks it."""
-    if "f16" not in types:
-        return
-    gpu = webgpu_device(device).gpu
-    if "shader-f16" not in gpu.features:
+    if "f16" in types and not owner(device).has_feature(device, "shader-f16"):
         raise BufferError(
             f'kernel "{name}" is of f16, and webgpu:{device} lacks the feature '
             '"shader-f16", which request_device() asks for where the adapter has it: use '
@@ -174,10 +171,9 @@ def _listed(params: Iterable[Param]) -> str:
 
 
 def _misfit(param: Param, given: str, needed: str) -> str:
-    way = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(given)
     hint = (
-        f'WGSL has no 64-bit types; upload it with dtype "{way}"'
-        if way == needed
+        way_to(needed)
+        if NARROWER.get(given) == needed
         else f"give a tensor of {needed}, or declare the parameter otherwise"
     )
     return f'{param.name} is {given}, the parameter is "{param}": {hint}'

@@ -7,7 +7,7 @@ from typing import Any, Self
 from weakref import ref
 
 from .. import _core
-from .._backends import BackendBatch, BackendKernel, backend
+from .._backends import BackendBatch, BackendKernel, owner
 from .._backends.calls import current, recorder
 from .._backends.checks import counts_of
 from .._layout.words import type_of
@@ -93,7 +93,7 @@ class Batch:
             first = next(x for x in args if isinstance(x, Tensor))
             self._anchor = made(_core.from_dlpack(first))
             self._device = device
-            self._made = backend(device).batch(device)
+            self._made = owner(device).batch(device)
         if device != self._device:
             raise BufferError(
                 f"the batch is on webgpu:{self._device}, and these tensors are on "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from .. import _core
-from .._backends import BackendKernel, backend
+from .._backends import BackendKernel, owner
 from .._backends.calls import recorder
 from .._backends.checks import check_source, counts_of
 from .._tensor.device import CPU, await_default_device, parse_device
@@ -148,7 +148,7 @@ class Kernel:
     def _on(self, device: int) -> BackendKernel:
         found = self._compiled.get(device)
         if found is None:
-            made_ = backend(device).kernel(*self._source, device, self._parts)
+            made_ = owner(device).kernel(*self._source, device, self._parts)
             found = self._compiled[device] = made_
         return found
 

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from .. import _core
-from .._backends import backend
+from .._backends import owner
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor, made
 from . import formulas
@@ -181,7 +181,7 @@ class ReductionKernel:
         words = array("I", (*sizes, plan.lanes, plan.chunk, plan.chunks, n, 0))
         with (
             made(_core.from_buffer(words)) as host,
-            made(backend(given.device).upload(host, given.device, _U32)) as uniform,
+            made(owner(given.device).upload(host, given.device, _U32)) as uniform,
             named(names),
         ):
             kernel(*args, uniform, workgroups=groups)

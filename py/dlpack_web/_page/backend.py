@@ -1,6 +1,8 @@
-"""Backend of ../_backends/__init__.py for one page: each method is a message, or some."""
+"""The driver of a page (../_backends/model): each method is a message, or some."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
@@ -8,27 +10,39 @@ from math import prod
 from typing import Any
 
 from .. import _core
-from .._backends.desktop.buffers import View, check_on, step_of, tensor_over
-from .._backends.desktop.state import Slot, slots
-from .._backends.desktop.transfer import check_write
+from .._backends.model import backend
+from .._backends.model.slots import Slot
+from .._backends.model.views import (
+    View,
+    check_on,
+    check_same,
+    check_write,
+    step_of,
+    tensor_over,
+)
 from .._layout import views
 from .._layout.dtype import DType, dtype_of, parse_dtype
 from .batch import Batch
 from .kernel import Kernel, fact_of
 from .link import Link
 from .record import slot_for
-from .replies import Reply, pending
+from .replies import Reply, end, pending
 
 _BYTES = parse_dtype("uint8")
 #: Up to so many bytes an upload copies instead of waiting until the page has them.
 _SMALL = 1 << 20
 
 
-class PageBackend:
-    """The GPU of the page of a link, whose device ids are its own."""
+class PageBackend(backend.Backend):
+    """The GPU of the page of a link, which has one device."""
+
+    cannot_block = ", in a page whose messages arrive only while a cell awaits"
+    not_shared = ": the GPU is in the page"
 
     def __init__(self, link: Link) -> None:
+        super().__init__()
         self.link, self._record = link, link.record
+        self.records[link.record.id] = link.record
         self._numbers = count(1)
 
     # --- facts ------------------------------------------------------------------------
@@ -38,48 +52,33 @@ class PageBackend:
         found = {"available": True, "adapter": gpu.adapter}
         return {"browser": False, "webgpu": found, "canBlock": self.can_block()}
 
-    def is_loaded(self) -> bool:
-        return True
-
     def can_block(self) -> bool:
         return self.link.can_block()
 
     def block_on(self, awaitable: Coroutine[Any, Any, Any]) -> Any:
-        raise _refused("waiting here for a coroutine")
+        """In another thread, which has an event loop of its own."""
+        done = pending()
+
+        def run() -> None:
+            try:
+                end(done, asyncio.run(awaitable))
+            except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+                end(done, error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return self.link.wait(done)
 
     def stats(self) -> list[dict[str, Any]]:
-        record = self._record
-        found = [slot for slot in list(slots.values()) if slot.record is record]
-        if record.lost is not None and not found:
-            return []
-        row: dict[str, Any] = {"device": f"webgpu:{record.id}", "lost": record.lost}
-        row |= {"buffers": len(found), "bytes": sum(s.buffer.size for s in found)}
-        row |= {"idleBytes": 0, "created": 0, "reused": 0, "up": record.up}
-        row |= {"down": record.down, "copied": record.copied, "copies": record.copies}
-        return [row | {"taken": 0}]
+        (row,) = super().stats()
+        return [row] if row["lost"] is None or row["buffers"] else []
 
     # --- devices ----------------------------------------------------------------------
 
     def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
-        raise _refused("requesting devices: the page has one, `page.device`")
+        raise self.refused("requesting devices: the page has one, `page.device`")
 
     def request_device_blocking(self, options: dict[str, Any]) -> int:
-        raise _refused("requesting devices: the page has one, `page.device`")
-
-    def use_device(self, gpu: Any) -> int:
-        raise _refused("registering devices")
-
-    def device(self, device_id: int) -> Any:
-        return self._record.gpu
-
-    def device_ids(self) -> Iterable[int]:
-        return [] if self._record.is_lost() else [self._record.id]
-
-    def limit(self, device_id: int, name: str) -> int:
-        return int(getattr(self._record.gpu.limits, name))
-
-    def has_feature(self, device_id: int, name: str) -> bool:
-        return name in self._record.gpu.features
+        raise self.refused("requesting devices: the page has one, `page.device`")
 
     # --- tensors ----------------------------------------------------------------------
 
@@ -126,8 +125,7 @@ class PageBackend:
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
             check_on(self._record, there)
-            if (there.dtype, there.padded) != (view.dtype, view.padded):
-                raise BufferError(f"{source} is on the GPU: only uploads convert")
+            check_same(there, view)
             self.link.op({"op": "write", **to, "source": fact_of(there)})
             self._record.count("copied", there.nbytes)
             return
@@ -146,9 +144,9 @@ class PageBackend:
         op: dict[str, Any],
         unmade: list[Any],
     ) -> None:
-        """Sends elements to the page, for an operation (Link.send). The caller may change its memory
-        afterwards: small ones are copied, and larger ones have arrived then, or were
-        copied where Python cannot wait. BufferError: the page refused them."""
+        """Sends elements to the page, for an operation (Link.send). The caller may change
+        its memory afterwards: small ones are copied, and larger ones have arrived then,
+        or were copied where Python cannot wait. BufferError: the page refused them."""
         link = self.link
         nbytes = prod(tensor.shape) * step_of(dtype, tensor.padded)
         source, own = _source_of(tensor, dtype)
@@ -190,19 +188,6 @@ class PageBackend:
         finally:
             reading.end()
 
-    def share(self, tensor: _core.Tensor, device_id: int) -> _core.Tensor:
-        raise _core.CopyError(
-            f"moving a tensor from cpu to webgpu:{device_id} copies it: the GPU is in the "
-            "page"
-        )
-
-    def on_host(self, tensor: _core.Tensor) -> _core.Tensor:
-        device_id = tensor.__dlpack_device__()[1]
-        raise _core.CopyError(
-            f"moving a tensor from webgpu:{device_id} to cpu copies it: the GPU is in the "
-            "page"
-        )
-
     async def settle(self, device_id: int) -> None:
         await self.link.answer("settle")
 
@@ -226,19 +211,13 @@ class PageBackend:
         byte_offset: int,
         release: Callable[[], Any] | None,
     ) -> _core.Tensor:
-        raise _refused("wrapping GPUBuffers")
+        raise self.refused("wrapping GPUBuffers")
 
     def gpu_buffer(self, tensor: _core.Tensor) -> Any:
-        raise _refused("handing out GPUBuffers")
+        raise self.refused("handing out GPUBuffers")
 
     def is_pooled(self, tensor: _core.Tensor) -> bool:
         return True
-
-    def from_wgpu(self, buffer: Any) -> tuple[Any, int]:
-        raise _refused("wrapping GPUBuffers")
-
-    def to_wgpu(self, tensor: _core.Tensor) -> Any:
-        raise _refused("handing out GPUBuffers")
 
     # --- work -------------------------------------------------------------------------
 
@@ -256,18 +235,11 @@ class PageBackend:
     def batch(self, device_id: int) -> Batch:
         return Batch(self.link)
 
-    async def from_image(
-        self, source: Any, device_id: int, dtype: DType, channels: int
-    ) -> _core.Tensor:
-        raise _refused("images: upload an array of their pixels")
+    def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
+        raise self.refused("videos: upload arrays of their pixels")
 
-    # --- what is kept between visits --------------------------------------------------
-
-    async def kept(self, folder: str) -> dict[str, bytes] | None:
-        return None
-
-    async def keep(self, folder: str, name: str, data: bytes) -> None:
-        raise _refused("keeping data")
+    def refused(self, what: str) -> BufferError:
+        return BufferError(f"the GPU is in the page, which does not support {what}")
 
 
 def _source_of(tensor: _core.Tensor, dtype: DType) -> tuple[_core.Tensor, bool]:
@@ -321,7 +293,3 @@ class _Reading:
 
     def end(self) -> None:
         self._link.end(self.reply, self._landings)
-
-
-def _refused(what: str) -> BufferError:
-    return BufferError(f"the GPU is in the page, which does not support {what}")

@@ -1,93 +1,36 @@
 """Recorded calls of kernels in a page: one message runs them all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core
-from .._backends.desktop.batch import meet, updated
-from .._backends.desktop.buffers import View
-from .._backends.desktop.work import Part
+from .._backends.calls import Call
+from .._backends.model.batch import Calls, Recorded, held
+from .._backends.model.views import View
 from .kernel import Kernel
 from .link import Link
 
 
 @dataclass(frozen=True)
-class _Recorded:
-    kernel: Kernel
-    counts: tuple[int, ...]
-    #: Tensors, of which the batch has its own holds, and numbers.
-    args: tuple[Any, ...]
+class _Sent(Recorded):
     call: dict[str, Any]
-    reads: tuple[Part, ...]
-    writes: tuple[Part, ...]
-
-    def release(self) -> None:
-        for arg in self.args:
-            if isinstance(arg, _core.Tensor):
-                arg.release()
 
 
-class Batch:
-    """BackendBatch of ../_backends/__init__.py."""
-
+class Batch(Calls[_Sent]):
     def __init__(self, link: Link) -> None:
-        link.record.check_alive()
+        super().__init__(link.record)
         self._link = link
-        self._calls: tuple[_Recorded, ...] = ()
 
-    def add(
-        self,
-        kernel: Kernel,
-        counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
-    ) -> None:
-        _, bits, values = given
-        merged = [values[i] if bits >> i & 1 else arg for i, arg in enumerate(args)]
-        self._calls = (*self._calls, _recorded(kernel, counts, merged))
-
-    def update(
-        self,
-        index: int,
-        counts: tuple[int, ...],
-        places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
-    ) -> None:
-        self._link.record.check_alive()
-        old = self._calls[index]
-        merged = updated(old.kernel, old.args, places, args, given)
-        new = _recorded(old.kernel, counts if counts[0] else old.counts, merged)
-        new.call["site"] = old.call["site"]
-        self._calls = tuple(new if one is old else one for one in self._calls)
-        old.release()
-
-    def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
-        part = View(tensor).part()
-        return any(
-            meet(part, other)
-            for each in self._calls
-            for other in ((*each.reads, *each.writes) if writing else each.writes)
-        )
+    def _prepare(
+        self, kernel: Kernel, counts: tuple[int, ...], args: Sequence[Any], place: Call
+    ) -> _Sent:
+        own, holds = held(args)
+        tensors = {id(hold): View(hold) for hold in holds}
+        views = [tensors.get(id(each), each) for each in own]
+        call = kernel.call(counts, views, self._link.sites.number_of(place))
+        parts = [view.part() for view in tensors.values()]
+        writes = [part for part in parts if part.slot.buffer.number in call["writes"]]
+        return _Sent(kernel, own, counts, place, parts, writes, holds, call)
 
     def run(self) -> None:
         self._link.op({"op": "run", "calls": [each.call for each in self._calls]})
-
-    def release(self) -> None:
-        calls, self._calls = self._calls, ()
-        for each in calls:
-            each.release()
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-
-def _recorded(kernel: Kernel, counts: tuple[int, ...], given: list[Any]) -> _Recorded:
-    args = tuple(
-        _core.from_dlpack(x) if isinstance(x, _core.Tensor) else x for x in given
-    )
-    numbers = sum(1 << i for i, x in enumerate(args) if not isinstance(x, _core.Tensor))
-    call = kernel.call(counts, args, (0, numbers, args))
-    views = [View(x) for x in args if isinstance(x, _core.Tensor)]
-    writes = tuple(v.part() for v in views if v.slot.buffer.number in call["writes"])
-    return _Recorded(kernel, counts, args, call, tuple(v.part() for v in views), writes)

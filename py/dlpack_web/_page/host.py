@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import count
 from typing import Any
 
-from .._backends import FIRST_PAGE, pages
+from .._backends import owners
 from .._backends.calls import calling, warn_at
-from .._backends.desktop.buffers import View
-from .._backends.desktop.state import slots
+from .._backends.model.record import new_id
+from .._backends.model.slots import slots
+from .._backends.model.views import View
 from .._files.headers import malformed
 from .._tensor.device import CPU, Device, webgpu_device
 from .._tensor.tensor import Tensor
@@ -29,7 +29,6 @@ _TAKE_OVER_S, _CONNECT_S = 3.0, 3.0
 # Sessions of pages that ended, of which late messages may arrive; pages that wait; and
 # backends of pages that are gone, which explain that, if no tensor needs them.
 _MOST_PAST, _MOST_OTHERS, _MOST_GONE = 64, 64, 64
-_ids = count(FIRST_PAGE)
 
 _CLOSED = "the widget was closed"
 _NOBODY = (
@@ -74,7 +73,7 @@ class Host(Locked):
         device = self.device
         if device == CPU:
             raise BufferError(f"the page has no WebGPU: {self._without}")
-        found = pages[device.id]
+        found = owners[device.id]
         assert isinstance(found, PageBackend)
         return found
 
@@ -202,7 +201,7 @@ class Host(Locked):
             gpu = PageGPU(facts)
             self._without = None
             self._past.append(peer)
-            number = next(_ids)
+            number = new_id()
             server, own = self._server, self._own
             link = Link(self._post, own, peer, number, gpu, self._patience)
             _keep(number, PageBackend(link))
@@ -229,14 +228,14 @@ def _keep(number: int, backend: PageBackend) -> None:
     used = {slot.record for slot in [*slots.values()]}
     gone = [
         each
-        for each, page in [*pages.items()]
+        for each, page in [*owners.items()]
         if isinstance(page, PageBackend)
         and page.link.record.is_lost()
         and page.link.record not in used
     ]
     for each in gone[:-_MOST_GONE]:
-        pages.pop(each, None)
-    pages[number] = backend
+        owners.pop(each, None)
+    owners[number] = backend
 
 
 def _server(direct: bool | str, receive: Any) -> Any:

@@ -1,11 +1,12 @@
-"""Compute shaders in a page: checked here as on the desktop, run there."""
+"""Compute shaders in a page: checked here, run there."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from .._backends.desktop.arguments import Bound, bind, check_apart, pack_number
-from .._backends.desktop.buffers import View
-from .._backends.desktop.kernel import Kernel as DesktopKernel
+from .._backends.model import kernel
+from .._backends.model.arguments import bind, check_apart, pack_number
+from .._backends.model.kernel import views_of
+from .._backends.model.views import View
 from .link import Link
 
 
@@ -22,7 +23,7 @@ def fact_of(view: View) -> dict[str, Any]:
     }
 
 
-class Kernel(DesktopKernel):
+class Kernel(kernel.Kernel):
     """BackendKernel of ../_backends/__init__.py."""
 
     def __init__(
@@ -65,33 +66,41 @@ class Kernel(DesktopKernel):
     def run(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> None:
-        self._link.op({"op": "run", "calls": [self.call(counts, args, given)]})
+        self._link.op({"op": "run", "calls": [self._call(counts, args, given)]})
 
     async def time(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> float:
         self._record.check_alive()
-        if "timestamp-query" not in self._record.gpu.features:
+        if "timestamp-query" not in self._record.features:
             raise BufferError(
                 f"{self._record} cannot measure: its adapter lacks the feature "
                 '"timestamp-query"'
             )
-        call = self.call(counts, args, given)
+        call = self._call(counts, args, given)
         return float(await self._link.answer("time", call=call))
 
-    def call(
+    def _call(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> dict[str, Any]:
+        return self.call(counts, views_of(args, given), self._link.sites.here())
+
+    def call(
+        self, counts: tuple[int, ...], views: Sequence[Any], site: int
     ) -> dict[str, Any]:
         """A call that passed all checks, as the page runs it."""
         self._record.check_alive()
-        _, bits, values = given
-        places = [
-            values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
-        ]
-        bound, groups = self.bound(counts, places)
+        groups = self.check_call(counts, views)
+        bound = {}
+        for i, each in enumerate(views):
+            declared = self.declared(i)
+            if isinstance(each, View):
+                bound[i] = bind(self._record, each, i, declared, self._check)
+            else:
+                pack_number(each, i, declared)
+        check_apart(views, bound)
         facts = [
-            fact_of(each) if isinstance(each, View) else _number(each)
-            for each in places
+            fact_of(each) if isinstance(each, View) else _number(each) for each in views
         ]
         writes = [one.slot.buffer.number for one in bound.values() if one.written]
         return {
@@ -99,24 +108,8 @@ class Kernel(DesktopKernel):
             "args": facts,
             "groups": list(groups),
             "writes": writes,
-            "site": self._link.sites.here(),
+            "site": site,
         }
-
-    def bound(
-        self, counts: tuple[int, ...], places: Sequence[Any]
-    ) -> tuple[dict[int, Bound], tuple[int, ...]]:
-        """The tensors among the arguments, by position, and the workgroups."""
-        self._check_count(places)
-        groups = self.checked_groups(counts, places)
-        bound = {}
-        for i, each in enumerate(places):
-            declared = self.declared(i)
-            if isinstance(each, View):
-                bound[i] = bind(self._record, each, i, declared, self._check)
-            else:
-                pack_number(each, i, declared)
-        check_apart(places, bound)
-        return bound, groups
 
 
 def _number(value: float) -> str:

@@ -1,12 +1,13 @@
-"""The device of a page and its buffers, as the desktop's checks see them."""
+"""The device of a page and its buffers, as the model sees them."""
 
 from collections.abc import Callable
 from typing import Any
 
-from .. import _core
-from .._backends.desktop.buffers import round_up, step_of
-from .._backends.desktop.state import DEFAULT_USAGE, Record, Slot
-from .._backends.desktop.wgpu import limit_name
+from .._backends.model.buffers import size_for
+from .._backends.model.record import DEFAULT_USAGE, Record
+from .._backends.model.slots import Slot
+from .._backends.model.views import round_up, step_of
+from .._core import DeviceLostError
 from .._files.headers import malformed
 from .._layout.dtype import DType
 
@@ -63,7 +64,6 @@ class PageGPU:
         self.limits = Limits(limits)
         self.label = ""
         self.adapter = str(facts.get("adapter", ""))[:1000]
-        self._limits = {limit_name(name): limit for name, limit in limits.items()}
 
     def __repr__(self) -> str:
         return f"<PageGPU {self.adapter or 'of a page'}>"
@@ -79,24 +79,19 @@ def _part(facts: Any, name: str, kind: type) -> Any:
 class PageRecord(Record):
     """The record of a page's device."""
 
+    @staticmethod
+    def way_to_larger(size: int) -> str:
+        return "use several tensors"
+
     def __init__(self, device_id: int, gpu: PageGPU) -> None:
-        self.id, self.gpu, self.adapter_limits = device_id, gpu, None
-        self.limits = gpu._limits
-        self.lost: str | None = None
-        self.up = self.down = self.copied = self.copies = self.taken = 0
+        super().__init__(gpu, vars(gpu.limits), gpu.features)
+        self.id = device_id
 
-    def check_alive(self) -> None:
-        if self.lost is not None:
-            raise _core.DeviceLostError(
-                f"webgpu:{self.id} is lost ({self.lost}), with its tensors: `await "
-                "page.ready()`, and upload again"
-            )
-
-    def is_lost(self) -> bool:
-        return self.lost is not None
-
-    def lose(self, why: str) -> None:
-        self.lost = self.lost or why
+    def lost_error(self) -> DeviceLostError:
+        return DeviceLostError(
+            f"webgpu:{self.id} is lost ({self.lost}), with its tensors: "
+            "`await page.ready()`, and upload again"
+        )
 
 
 class Buffer:
@@ -118,12 +113,5 @@ def slot_for(
 ) -> Slot:
     """The slot of a new buffer for so many elements; BufferError if it is too large."""
     used = size * step_of(dtype, padded)
-    nbytes = max(round_up(round_up(used, 1), 16), 16)
-    most = record.limits["max-buffer-size"]
-    if nbytes > most:
-        raise BufferError(
-            f"{nbytes} bytes are needed, {record} allows {most} (maxBufferSize) in one "
-            "buffer: use several tensors"
-        )
-    buffer = Buffer(number, nbytes)
+    buffer = Buffer(number, size_for(record, round_up(used, 1)))
     return Slot(record, buffer, own=False, used=used, release=release)

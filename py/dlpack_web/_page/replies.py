@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from .. import _core
-from .._backends.calls import calling
+from .._backends.calls import Call, calling
 
 _CLASSES: dict[str, type[Exception]] = {
     "CopyError": _core.CopyError,
@@ -29,7 +29,9 @@ class Sites:
 
     def here(self) -> int:
         """The number of the call that is running."""
-        call = calling(2)
+        return self.number_of(calling(2))
+
+    def number_of(self, call: Call) -> int:
         place = call.filename, call.lineno or 0
         number = self._numbers.get(place)
         if number is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, MutableMapping
 
-from .._backends.desktop.buffers import View
+from .._backends.model.views import View
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor
 from .host import Host

@@ -4,7 +4,7 @@ Tensor."""
 from typing import Any, cast
 
 from .. import _core
-from .._backends import backend, backend_of
+from .._backends import owner, owner_of
 from .._backends.calls import refuse_recorded
 from .._core import CopyError
 from .._layout.dtype import DType, misfit_of, parse_dtype
@@ -39,10 +39,12 @@ def to_device(
         if wanted != tensor.dtype:
             raise CopyError(f"{tensor.dtype} to {wanted} makes a copy")
         if here.is_host:
-            return backend(target.id).share(tensor, target.id)
+            return owner(target.id).share(tensor, target.id)
         if target is CPU:
             refuse_recorded(tensor, False)
-            return backend(here.id).on_host(tensor)
+            shared = owner(here.id).on_host(tensor)
+            if shared is not None:
+                return shared
         raise CopyError(f"moving a tensor from {here} to {target} copies it")
     if target is CPU:
         return read_blocking(tensor)
@@ -51,7 +53,7 @@ def to_device(
             f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
             f"their device; {AWAIT} and upload the result"
         )
-    return backend(target.id).upload(tensor, target.id, wanted)
+    return owner(target.id).upload(tensor, target.id, wanted)
 
 
 def _on_host(tensor: Facts, dtype: DType, copy: bool | None) -> _core.Tensor:
@@ -69,7 +71,7 @@ def write(tensor: Facts, source: object, convert: bool) -> None:
     with cast(Facts, _core._hold(source)) as other:
         if not tensor.device.is_host:
             refuse_recorded(tensor, True)
-            backend_of(tensor).write(tensor, other, convert)
+            owner_of(tensor).write(tensor, other, convert)
             return
         _check_write(tensor, other, convert)
         packed: _core.Tensor = other

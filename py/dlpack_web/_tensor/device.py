@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from .._backends import backend
+from .._backends import default, owner
 from .._layout import HOST_DEVICES, DLDeviceType
 
 
@@ -71,7 +71,7 @@ class Device(NamedTuple):
         """
         if self.type != DLDeviceType.kDLWebGPU:
             raise BufferError(f"{self} is not a WebGPU device")
-        return backend(self.id).device(self.id)
+        return owner(self.id).device(self.id)
 
 
 CPU = Device(DLDeviceType.kDLCPU, 0)
@@ -123,24 +123,22 @@ def _way_from(given: Any) -> str:
 
 def first_device() -> Device | None:
     """The first registered WebGPU device that is not lost."""
-    for device_id in backend().device_ids():
+    for device_id in default().device_ids():
         return webgpu_device(device_id)
     return None
 
 
-def default_device() -> Device:
+def default_device(options: dict[str, Any] | None = None) -> Device:
     """The first device; requests one if there is none and Python can block."""
     device = first_device()
-    if device is not None:
-        return device
-    if not backend().can_block():
+    if device is None and not default().can_block():
         raise BufferError(
             "no WebGPU device is registered, and Python cannot wait for one here: call "
             "`await dlpack_web.webgpu.request_device()` first"
         )
-    return webgpu_device(backend().request_device_blocking({}))
+    return device or webgpu_device(default().request_device_blocking(options or {}))
 
 
 async def await_default_device() -> Device:
     """The first device; awaits a new one if there is none."""
-    return first_device() or webgpu_device(await backend().request_device({}))
+    return first_device() or webgpu_device(await default().request_device({}))

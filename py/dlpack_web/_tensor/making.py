@@ -4,7 +4,7 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .. import _core
-from .._backends import backend
+from .._backends import owner
 from .._backends.browser import seam
 from .._layout import views
 from .._layout.dtype import parse_dtype
@@ -49,7 +49,7 @@ def empty(
         return made(_core._empty(sizes, wanted._packed, False))
     if target is None:
         target = default_device()
-    return made(backend(target.id).empty(sizes, wanted, target.id))
+    return made(owner(target.id).empty(sizes, wanted, target.id))
 
 
 def from_gpu_buffer(
@@ -85,7 +85,7 @@ def from_gpu_buffer(
         )
     sizes = views.extents(shape)
     return made(
-        backend(target.id).from_gpu_buffer(
+        owner(target.id).from_gpu_buffer(
             buffer, sizes, wanted, target.id, byte_offset, release
         )
     )

@@ -1,10 +1,10 @@
 """Reads a Tensor back from a GPU, into new memory or an array."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._backends import FIRST_PAGE, backend_of
+from .._backends import owner_of
 from .._backends.calls import refuse_recorded
 from .._layout.dtype import DType, np_dtype
 from .._layout.words import type_of
@@ -24,25 +24,15 @@ def like(tensor: Facts) -> _core.Tensor:
 
 def read_blocking(tensor: Facts) -> _core.Tensor:
     """A CPU copy of a WebGPU tensor."""
-    place = backend_of(tensor)
+    place = owner_of(tensor)
     if not place.can_block():
-        _cannot_block(tensor)
+        raise BufferError(
+            f"the tensor is on {tensor.device}{place.cannot_block}; {AWAIT}"
+        )
     refuse_recorded(tensor, False)
     target = like(tensor)
     place.read_blocking([tensor], [target])
     return target
-
-
-def _cannot_block(tensor: Facts) -> NoReturn:
-    if tensor.device.id >= FIRST_PAGE:
-        raise BufferError(
-            f"the tensor is on {tensor.device}, in a page whose messages arrive only "
-            f"while a cell awaits; {AWAIT}"
-        )
-    raise BufferError(
-        f"the tensor is on {tensor.device} and Python cannot wait for it here (that "
-        f"needs JSPI and a call from async Python); {AWAIT}"
-    )
 
 
 async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
@@ -78,12 +68,12 @@ async def read_into(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
     """Reads WebGPU tensors of any backends into row-major CPU tensors."""
-    places = {id(place): place for place in map(backend_of, sources)}
+    places = {id(place): place for place in map(owner_of, sources)}
     for place in places.values():
         pairs = [
             pair
             for pair in zip(sources, targets, strict=True)
-            if backend_of(pair[0]) is place
+            if owner_of(pair[0]) is place
         ]
         await place.read([source for source, _ in pairs], [to for _, to in pairs])
 

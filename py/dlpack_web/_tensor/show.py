@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .._backends import backend_of, is_loaded
+from .._backends import is_loaded, owner_of
 from .._core import ReleasedError
 from .facts import Facts
 
@@ -205,7 +205,7 @@ def memory_of(tensor: Facts) -> str:
     if not tensor.device.is_host:
         pooled = False
         with suppress(ReleasedError):  # the handle is of no GPUBuffer known here
-            pooled = is_loaded() and backend_of(tensor).is_pooled(tensor)
+            pooled = is_loaded() and owner_of(tensor).is_pooled(tensor)
         return "dlpack_web, in its pool" if pooled else "the creator of the GPUBuffer"
     owner = tensor._owner
     if isinstance(owner, bool):
@@ -220,7 +220,7 @@ def picture(tensor: Facts) -> "np.ndarray[Any, Any] | str":
     if not tensor.device.is_host:
         if tensor.nbytes > _PICTURE_BYTES:
             return "on the GPU, and too large to read back only for display: await t.to_host()"
-        if not backend_of(tensor).can_block():
+        if not owner_of(tensor).can_block():
             return "on the GPU: await t.to_host()"
     try:
         return tensor.numpy()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
 
 from .. import _core
 from .._arrow_export import ArrowExport
-from .._backends import backend_of
+from .._backends import owner_of
 from .._backends.browser import seam
 from .._core import CopyError, ReleasedError
 from .._layout import views
@@ -283,7 +283,7 @@ class Tensor(ArrowExport, Facts):
             raise BufferError(
                 "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').gpu_buffer"
             )
-        return backend_of(self).gpu_buffer(self)
+        return owner_of(self).gpu_buffer(self)
 
     def to_wgpu(self) -> Any:
         """The wgpu.GPUBuffer of a WebGPU tensor on the desktop, for pygfx and others; no
@@ -301,7 +301,7 @@ class Tensor(ArrowExport, Facts):
             raise BufferError(
                 "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').to_wgpu()"
             )
-        return backend_of(self).to_wgpu(self)
+        return owner_of(self).to_wgpu(self)
 
     def _read_blocking(self) -> "Tensor":
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from .. import _core
-from .._backends import backend_of
+from .._backends import owner_of
 from .arrays import view_array
 
 # What str() reads of a large tensor, at most; all that it reads of a GPU.
@@ -48,7 +48,7 @@ def _elements(tensor: Any, prefix: str = "Tensor(") -> tuple[str, str]:
     """The elements, and a note on them."""
     on_gpu = not tensor.device.is_host
     way = "await t.to_host()" if on_gpu else "t.numpy()"
-    if on_gpu and tensor.size and not backend_of(tensor).can_block():
+    if on_gpu and tensor.size and not owner_of(tensor).can_block():
         raise _NotShownError(f"on the GPU: {way}")
     edge = _edge_of(tensor)
     if edge == 0:
@@ -114,7 +114,7 @@ def _ends(tensor: Any, edge: int) -> Any:
         for one, other in zip(sources, targets, strict=True):
             other.write(one)
     else:
-        backend_of(tensor).read_blocking(sources, targets)
+        owner_of(tensor).read_blocking(sources, targets)
     return target.permute_dims([order.index(axis) for axis in range(tensor.ndim)])
 
 

@@ -19,8 +19,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .._backends import backend
-from .._tensor.device import CPU, Device, first_device, parse_device, webgpu_device
+from .._tensor.device import CPU, Device, default_device, parse_device
 from .._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -170,13 +169,4 @@ def _choose_device(device: str | tuple[int, int]) -> Device:
     target = parse_device(device)
     if target is CPU:
         raise BufferError("tinygrad's own CPU device needs no install(): use 'webgpu'")
-    target = target or first_device()
-    if target is not None:
-        return target
-    if not backend().can_block():
-        raise BufferError(
-            "no WebGPU device is registered, and Python cannot wait for one here: call "
-            "`await dlpack_web.webgpu.request_device()` first"
-        )
-    most = dict.fromkeys(_LIMITS, float("inf"))
-    return webgpu_device(backend().request_device_blocking(most))
+    return target or default_device(dict.fromkeys(_LIMITS, float("inf")))

@@ -26,7 +26,7 @@ from tinygrad.renderer import wgsl
 from tinygrad.runtime.ops_python import PythonAllocator, PythonDevice
 
 from .. import _core
-from .._backends import backend
+from .._backends import owner
 from .._core import DeviceLostError
 from .._kernels.batch import batch
 from .._kernels.kernel import Kernel
@@ -48,13 +48,16 @@ class Place:
     """The Device that tinygrad's uses, and what belongs to it."""
 
     def __init__(self, device: Device) -> None:
-        self.device = device
+        self.device, self.backend = device, owner(device.id)
         #: The uniform that each of tinygrad's shaders begins with.
         self.infinity = from_buffer(array("f", [math.inf])).to_device(device)
         self._most = {name: self.limit(name) for name in _CHECKED}
 
     def limit(self, name: str) -> int:
-        return backend().limit(self.device.id, name)
+        return self.backend.limit(self.device.id, name)
+
+    def has(self, name: str) -> bool:
+        return self.backend.has_feature(self.device.id, name)
 
     def sizes(self) -> tuple[tuple[int, int, int], int, int]:
         """Most invocations of a workgroup by axis, workgroups, bytes that they share."""
@@ -76,17 +79,17 @@ class Place:
             )
 
     def wait(self) -> None:
-        if backend().can_block():
+        if self.backend.can_block():
             self.infinity.tobytes()
 
     def time(self, kernel: Kernel, args: Any, groups: Any) -> float | None:
         """Runs the kernel; returns the seconds that the GPU took. Without timestamps,
         those from here until the GPU finished; None where Python cannot wait."""
-        if not backend().can_block():
+        if not self.backend.can_block():
             kernel(*args, workgroups=groups)
             return None
-        if backend().has_feature(self.device.id, "timestamp-query"):
-            spent: float = backend().block_on(kernel.time(*args, workgroups=groups))
+        if self.has("timestamp-query"):
+            spent: float = self.backend.block_on(kernel.time(*args, workgroups=groups))
             return spent / 1e3
         return self.elapsed(lambda: kernel(*args, workgroups=groups))
 
@@ -181,7 +184,8 @@ class Memory(Allocator):
                 "dlpack_web.tinygrad.from_dlpack() shares GPU memory"
             )
         try:
-            return made(backend().empty((size,), _BYTES, place().device.id))
+            here = place()
+            return made(here.backend.empty((size,), _BYTES, here.device.id))
         except DeviceLostError:
             raise
         except BufferError as error:  # tinygrad adds what it has allocated
@@ -194,14 +198,15 @@ class Memory(Allocator):
         dest.write(src.cast("B"))
 
     def _copyout(self, dest: memoryview, src: Tensor) -> None:
-        if not backend().can_block():
+        gpu = place().backend
+        if not gpu.can_block():
             raise BufferError(
                 "the elements are on the GPU and Python cannot wait for them here (that "
                 "needs JSPI and a call from async Python): use "
                 "`await dlpack_web.tinygrad.to_host(t)`"
             )
         with made(_core.from_buffer(dest.cast("B"))) as target:
-            backend().read_blocking([src], [target])
+            gpu.read_blocking([src], [target])
 
     def _transfer(self, dest: Tensor, src: Tensor, sz: int, **_: Any) -> None:
         dest.write(src)
@@ -312,8 +317,7 @@ class WebGpuDevice(Compiled):
 
 
 def _arch() -> str:
-    half = backend().has_feature(place().device.id, "shader-f16")
-    return "shader-f16" if half else ""
+    return "shader-f16" if place().has("shader-f16") else ""
 
 
 class InterpretedMemory(PythonAllocator):

@@ -23,7 +23,7 @@ from tinygrad.helpers import ContextVar
 from tinygrad.schedule import schedule_cache as schedules
 from tinygrad.uop.ops import UOp
 
-from .._backends import backend
+from .._backends import default
 
 #: Seconds without another kernel, after which those that are new are kept.
 QUIET = 2.0
@@ -47,13 +47,13 @@ class Kept:
         """At once if Python can wait, else while it waits for something else."""
         if self._folder is None:
             return
-        if backend().can_block():
-            self._take(backend().block_on(backend().kept(self._folder)))
+        if default().can_block():
+            self._take(default().block_on(default().kept(self._folder)))
         else:
             self._task = asyncio.ensure_future(self._load_later(self._folder))
 
     async def _load_later(self, folder: str) -> None:
-        self._take(await backend().kept(folder))
+        self._take(await default().kept(folder))
 
     def _take(self, found: dict[str, bytes] | None) -> None:
         if found is None:
@@ -90,7 +90,7 @@ class Kept:
         # Arguments may be anything, such as functions.
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             data = pack(made, planned)
-            keeping = backend().keep(f"{self._folder}", self._name(data), data)
+            keeping = default().keep(f"{self._folder}", self._name(data), data)
             self._task = asyncio.ensure_future(keeping)
 
 

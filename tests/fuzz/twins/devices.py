@@ -139,7 +139,6 @@ class Stop(Exception):  # noqa: N818 - no error
 def device(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked of an adapter with these limits and features."""
     asked: dict[str, Any] = {}
-    by_name = {wgpu.limit_name(name): name for name in LIMITS}
 
     async def adapter_of(preference: Any, *, blocking: bool) -> Any:
         asked["powerPreference"] = preference
@@ -148,23 +147,22 @@ def device(given: dict[str, Any]) -> dict[str, Any]:
     async def device_from(
         adapter: Any, label: Any, features: Any, required: Any, *, blocking: bool
     ) -> Any:
-        required = sorted([by_name[name], limit] for name, limit in required.items())
-        asked.update(label=label, features=features, limits=required)
+        asked.update(label=label, features=features)
+        asked["limits"] = sorted([name, limit] for name, limit in required.items())
         raise Stop
 
-    offered = {wgpu.limit_name(name): limit for name, limit in given["limits"].items()}
     fakes = {
         "adapter_of": adapter_of,
         "device_from": device_from,
-        "limits": lambda adapter: offered,
-        "has_feature": lambda adapter, name: name in given["features"],
+        "limits": lambda adapter: given["limits"],
+        "features": lambda adapter: given["features"],
     }
     kept = {name: getattr(wgpu, name) for name in fakes}
     try:
         for name, fake in fakes.items():
             setattr(wgpu, name, fake)
         options = {name: number_of(each) for name, each in given["options"]}
-        desktop.request_device(options).send(None)
+        desktop.backend.request_device(options).send(None)
     except Stop:
         pass
     finally:

@@ -5,7 +5,7 @@ import random
 import re
 from typing import Any
 
-from dlpack_web._backends.wgsl import parse_shader, place_in
+from dlpack_web._backends.model.wgsl import parse_shader, place_in
 
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
 # Blanks of WGSL, and such as others have for one.

@@ -12,7 +12,7 @@ from forge import (
 )
 
 import dlpack_web as dlw
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_rule_045_own_device_shares(tensor, dl_device):
 
 def test_rule_046_cpu_of_a_gpu_tensor_is_offered_or_named(on_gpu, monkeypatch):
     """Where Python may block it is read back (tests/browser/cases/py/gpu_cases.py)."""
-    monkeypatch.setattr(backend(), "can_block", lambda: False)
+    monkeypatch.setattr(default(), "can_block", lambda: False)
     with pytest.raises(BufferError, match=r"await t\.to_host"):
         on_gpu.__dlpack__(dl_device=(1, 0))
 

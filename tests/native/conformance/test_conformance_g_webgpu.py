@@ -11,7 +11,7 @@ import pytest
 from forge import Forged, versioned
 
 import dlpack_web as dlw
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -64,7 +64,7 @@ def on_gpu():
 
 
 def test_rule_106_data_is_a_handle_and_never_followed(on_gpu, monkeypatch):
-    monkeypatch.setattr(backend(), "can_block", lambda: False)
+    monkeypatch.setattr(default(), "can_block", lambda: False)
     assert (str(on_gpu.device), on_gpu.byte_offset) == ("webgpu:3", 256)
     struct = versioned(on_gpu.__dlpack__(max_version=(1, 0))).dl_tensor
     assert (struct.data, struct.byte_offset) == (0x1234, 256)

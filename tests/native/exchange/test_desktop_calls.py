@@ -13,7 +13,7 @@ from dlpack_web import _core
 if sys.platform == "emscripten":
     pytest.skip("JavaScript has the GPUBuffers here", allow_module_level=True)
 
-from dlpack_web._backends.desktop import state
+from dlpack_web._backends.model import slots
 
 FLOAT32 = dlw.DType("float32")._packed
 
@@ -24,7 +24,7 @@ def dropped():
     handles = []
     _core._on_gpu_drop(handles.append)
     yield handles
-    _core._on_gpu_drop(state._on_drop)
+    _core._on_gpu_drop(slots._on_drop)
 
 
 def wrap(handle=7, shape=(2, 3), strides=None, dtype=FLOAT32, offset=0):
@@ -69,7 +69,7 @@ def test_a_function_that_raises_breaks_nothing():
         wrap().release()
     finally:
         sys.unraisablehook = before
-        _core._on_gpu_drop(state._on_drop)
+        _core._on_gpu_drop(slots._on_drop)
     assert [each.exc_type for each in told] == [ZeroDivisionError]
     told.clear()
 
@@ -118,7 +118,7 @@ def test_an_interrupt_is_raised_after_the_handle_was_let_go():
         with pytest.raises(KeyboardInterrupt):
             released(tensor)
     finally:
-        _core._on_gpu_drop(state._on_drop)
+        _core._on_gpu_drop(slots._on_drop)
     assert handles == [7, 7]
 
 

@@ -168,6 +168,6 @@ def test_thumbnails_are_small():
 )
 def test_elements_on_a_gpu_are_not_waited_for(nbytes, told, monkeypatch):
     unable = SimpleNamespace(can_block=lambda: False)
-    monkeypatch.setattr(show, "backend_of", lambda _: unable)
+    monkeypatch.setattr(show, "owner_of", lambda _: unable)
     device = SimpleNamespace(is_host=False)
     assert show.picture(SimpleNamespace(size=3, device=device, nbytes=nbytes)) == told

@@ -31,7 +31,7 @@ from fake_page import (
     read,
 )
 
-from dlpack_web._backends import pages as backends
+from dlpack_web._backends import owners
 from dlpack_web._page import backend as uploads
 from dlpack_web._page import host as hosts
 from dlpack_web._page import link as links
@@ -581,14 +581,14 @@ def test_pages_that_come_and_go_are_not_kept():
     host, _, channel = joined()
     t = dlw.empty(3, device=host.device)
     record = host.link.record
-    before = {number for number in backends if number <= record.id}
+    before = {number for number in owners if number <= record.id}
     for _ in range(300):
         channel.pages[-1].post({"bye": True})
         FakePage(channel).hello()
         channel.deliver()
         channel.pages[:] = channel.pages[-1:]
-    assert len(backends.keys() - before) <= hosts._MOST_GONE + 1
-    assert record.id in backends
+    assert len(owners.keys() - before) <= hosts._MOST_GONE + 1
+    assert record.id in owners
     with pytest.raises(dlw.DeviceLostError, match="closed or reloaded"):
         read(channel, t)
     t.release()

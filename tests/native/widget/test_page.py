@@ -444,10 +444,17 @@ def test_python_waits_where_messages_arrive_on_another_thread():
             assert np.array_equal(large.numpy(), a)
         assert t.numpy().tolist() == [0]
         assert "shape=(1,)" in repr(t)
+        assert host.backend().block_on(t.to_host()).tolist() == [0]
+        with pytest.raises(BufferError, match="does not support videos"):
+            host.backend().block_on(failing())
         t.release()
     finally:
         stop.set()
         thread.join()
+
+
+async def failing():
+    raise BufferError("the GPU is in the page, which does not support videos")
 
 
 def test_the_page_s_first_message_says_on_which_thread_the_others_arrive():

@@ -20,7 +20,7 @@ if sys.platform == "emscripten":
 
 from fake_page import DOUBLE, Channel, FakePage, end_all, left_here, left_in_page
 
-from dlpack_web._backends import pages as backends
+from dlpack_web._backends import owners
 from dlpack_web._page import backend as uploads
 from dlpack_web._page import host as hosts
 from dlpack_web._page import link as links
@@ -343,7 +343,7 @@ async def run_all(seeds, clock):
         finally:
             end_all()
             for session in program.sessions:
-                backends.pop(session.record.id)
+                owners.pop(session.record.id)
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, 50))

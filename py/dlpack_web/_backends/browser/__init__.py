@@ -7,6 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
+from .. import NO_JSPI
 from .files import keep as keep
 from .files import kept as kept
 from .seam import (
@@ -31,6 +32,8 @@ from .seam import (
 from .seam import block_on as block_on
 from .seam import can_block as can_block
 from .seam import is_loaded as is_loaded
+
+cannot_block = NO_JSPI
 
 
 def stats() -> list[dict[str, Any]]:
@@ -287,7 +290,10 @@ async def from_image(
 class Frames:
     """JavaScript's frames; stopped when this is collected."""
 
-    def __init__(self, source: Any, device_id: int, wanted: Any) -> None:
+    def __init__(
+        self, source: Any, device_id: int, dtype: DType, channels: int
+    ) -> None:
+        wanted = options({"dtype": str(dtype), "channels": channels})
         if not is_js(source):
             raise TypeError(
                 f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
@@ -314,6 +320,9 @@ class Frames:
             self.stop()
 
 
+frames = Frames
+
+
 def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
     raise _core.CopyError(
         f"moving a tensor from cpu to webgpu:{device_id} copies it: in a browser "
@@ -321,9 +330,8 @@ def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
     )
 
 
-def on_host(tensor: _core.Tensor) -> _core.Tensor:
-    device_id = tensor.__dlpack_device__()[1]
-    raise _core.CopyError(f"moving a tensor from webgpu:{device_id} to cpu copies it")
+def on_host(tensor: _core.Tensor) -> None:
+    pass
 
 
 async def settle(device_id: int) -> None:

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from ... import _core
+from .. import no_javascript
 from ..calls import Call, calling, warn
 
 IN_BROWSER = sys.platform == "emscripten"
@@ -57,10 +58,7 @@ def ready() -> Any:
 
 def _load() -> Any:
     if not IN_BROWSER:
-        raise BufferError(
-            "JavaScript is available only in Pyodide, in a browser; this is "
-            f"{sys.implementation.name} on {sys.platform}"
-        )
+        raise no_javascript()
     from importlib.resources import files
 
     source = files("dlpack_web").joinpath("_bridge.js").read_text("utf-8")

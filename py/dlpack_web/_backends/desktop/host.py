@@ -17,11 +17,12 @@ from ... import _core
 from ..._core import CopyError
 from ..._layout import views
 from ..._layout.dtype import dtype_of
+from ..model.record import DEFAULT_USAGE
+from ..model.slots import Slot, faults_of
+from ..model.views import View, step_of, tensor_over
+from ..model.work import ask, attempt
 from . import wgpu
-from .buffers import View, step_of, tensor_over
-from .state import DEFAULT_USAGE, Record, Slot, faults_of, record_with
-from .transfer import settle_blocking
-from .work import ask, attempt
+from .device import Record
 
 
 class _Piece:
@@ -56,9 +57,8 @@ _pieces: list[_Piece] = []
 _TRIES, _WAIT_S = 10_000, 0.0005  # the GPU is idle then, and one try suffices
 
 
-def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
+def share(tensor: _core.Tensor, record: Any) -> _core.Tensor:
     """A WebGPU tensor over the memory of a CPU tensor; CopyError says what prevents it."""
-    record = record_with(device_id)
     record.check_alive()
     memory = _memory_of(record, tensor)
     slot = _slot_over(_Piece(record, memory), memory)
@@ -78,7 +78,7 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
             f"moving {view} to the CPU copies it: its memory is not shared host memory of "
             "that dtype"
         )
-    settle_blocking(view.record)
+    view.record.settle()
     ask(view.record, [view.part().fault()])
     return _core._view(host, view.shape, tensor.strides, int(view.start / view.step))
 
@@ -137,7 +137,7 @@ def _slot_over(piece: _Piece, memory: Any) -> Slot:
 def free(record: Record) -> None:
     """Waits, up to a limit, until the GPU has released the memory of all dropped
     buffers."""
-    settle_blocking(record)
+    record.settle()
     gone = [each for each in _pieces if each.record is record and each.is_gone()]
     attempt(record, "freeing memory", lambda: wgpu.free_host_memory(record.gpu))
     for _ in range(_TRIES):

@@ -9,10 +9,10 @@ from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
 from ..model import messages
+from ..model.record import Record
+from ..model.transfer import upload
+from ..model.work import attempt
 from . import wgpu
-from .state import Record
-from .transfer import upload
-from .work import attempt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ def from_image(
     pixels = np.ascontiguousarray(pixels[..., :channels])
     if dtype == "float32":
         pixels = pixels.astype("f4") / np.float32(255)
-    return upload(_core.from_buffer(pixels), record.id, dtype)
+    return upload(_core.from_buffer(pixels), record, dtype)
 
 
 def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":

@@ -1,55 +1,39 @@
-"""Compute shaders on the desktop: compiling, binding, running, timing
-(js/src/webgpu/kernel.ts)."""
+"""Compute shaders of wgpu-py: compiling, dispatching, timing."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..checks import with_lines
-from ..model import messages
-from ..wgsl import Binding, parse_shader, place_in
+from ..._core import DeviceLostError
+from ..model import kernel
+from ..model.arguments import Bound
+from ..model.faults import Fault
+from ..model.record import COPY_DST, COPY_SRC, MAP_READ
+from ..model.views import round_up
+from ..model.wgsl import place_in
+from ..model.work import ask, attempt, refusal
 from . import wgpu
-from .arguments import Bound, bind, count_of, separate
-from .buffers import View, round_up
-from .faults import Fault
-from .state import COPY_DST, COPY_SRC, MAP_READ, Record
-from .work import ask, attempt, operate, refusal
+from .device import Record
 
 _QUERY_RESOLVE = 0x200
 _COMPUTE = 4  # GPUShaderStage.COMPUTE
 _KEPT_GROUPS = 8  # bind groups, because making one costs as much as the rest of a run
 
 
-class Kernel:
-    """A shader on one device: BackendKernel of ../__init__.py."""
-
-    def __init__(
-        self,
-        record: Record,
-        wgsl: str,
-        entry: str,
-        label: str,
-        check: bool,
-        parts: Sequence[tuple[str, int, int]],
-    ) -> None:
-        record.check_alive()
-        self._record, self.label, self._check = record, label, check
-        self.what = f'kernel "{label}"'
-        self._shader = parse_shader(wgsl, entry)
-        self.fault: Fault | None = None
-        self._groups: dict[tuple[Any, ...], Any] = {}
-        self._compile(with_lines(wgsl), entry, parts)
+class Kernel(kernel.Kernel):
+    _record: Record
 
     def _compile(
         self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
     ) -> None:
-        """What the GPU refuses is the kernel's fault."""
+        self._groups: dict[tuple[Any, ...], Any] = {}
         try:
             self._build(wgsl, entry)
         except wgpu.errors() as error:
             what = f"compiling {self.what}"
-            if wgpu.is_lost(error):
-                raise refusal(self._record, what, error) from None
-            text, line = _explain(wgsl, parts, wgpu.without_frames(error))
+            refused = refusal(self._record, what, error)
+            if isinstance(refused, DeviceLostError):
+                raise refused from None
+            text, line = _explain(wgsl, parts, error)
             told = f"{what} failed on {self._record}: {text}"
             self.fault = Fault(told, self.label, line)
 
@@ -76,25 +60,13 @@ class Kernel:
         if bindings is None:
             self._layout = self.pipeline.get_bind_group_layout(0)
 
-    async def ready(self) -> None:
-        ask(self._record, [self.fault])
-
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        self._run(counts, args, given, None)
-
     async def time(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> float:
         record = self._record
         record.check_alive()
-        if not wgpu.has_feature(record.gpu, "timestamp-query"):
-            raise BufferError(
-                f"{record} cannot measure: it was made without the feature "
-                '"timestamp-query", which request_device() asks for where the adapter '
-                "has it"
-            )
+        if "timestamp-query" not in record.features:
+            return await super().time(counts, args, given)
         what, gpu = "reading the GPU's time", record.gpu
 
         def make() -> tuple[Any, Any, Any]:
@@ -123,121 +95,36 @@ class Kernel:
         begin, end = staging.read_mapped().cast("Q")
         return float(end - begin) / 1e6  # WebGPU counts nanoseconds
 
-    def _run(
+    def _dispatch(
+        self, bound: Sequence[Bound], groups: tuple[int, ...], timestamps: Any
+    ) -> None:
+        gpu = self._record.gpu
+        encoder = gpu.create_command_encoder()
+        options = {"timestamp_writes": timestamps} if timestamps else {}
+        self.encode(encoder, bound, groups, self.group(bound), options)
+        gpu.queue.submit([encoder.finish()])
+
+    def encode(
         self,
-        counts: tuple[int, ...],
-        args: Sequence[Any],
-        given: tuple[Any, ...],
-        timestamps: dict[str, Any] | None,
-    ) -> Fault | None:
-        """Binds the arguments and submits; returns the fault of what it wrote, if
-        any."""
-        record = self._record
-        record.check_alive()
-        _, bits, values = given
-        views = [
-            values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
-        ]
-        bound, groups = self.prepare(counts, views)
-        return self._submit(bound, groups, timestamps)
-
-    def prepare(
-        self, counts: tuple[int, ...], views: Sequence[Any]
-    ) -> tuple[list[Bound], tuple[int, ...]]:
-        """Checks the arguments and counts, and copies aside what must be."""
-        record = self._record
-        self._check_count(views)
-        groups = self.checked_groups(counts, views)
-        bound = [
-            bind(record, view, i, self.declared(i), self._check)
-            for i, view in enumerate(views)
-        ]
-        separate(record, views, bound)
-        return bound, groups
-
-    def declared(self, index: int) -> Binding | None:
-        """What the shader declares; None if that is not known."""
-        bindings = self._shader.bindings
-        return bindings[index] if bindings is not None else None
-
-    def _check_count(self, views: Sequence[Any]) -> None:
-        bindings = self._shader.bindings
-        if bindings is not None and len(views) != len(bindings):
-            names = ", ".join(binding.name for binding in bindings) or "none"
-            count = len(bindings)
-            raise ValueError(messages.wrong_count(self.label, names, count, len(views)))
-
-    def checked_groups(
-        self, counts: tuple[int, ...], views: Sequence[Any]
-    ) -> tuple[int, ...]:
-        groups = counts if counts[0] else self._usual_groups(views)
-        limit = self._record.limits["max-compute-workgroups-per-dimension"]
-        if max(groups) > limit:
-            raise ValueError(messages.wrong_workgroups(limit, groups))
-        return groups
-
-    def _usual_groups(self, views: Sequence[Any]) -> tuple[int, ...]:
-        """One invocation for each element of the first argument that the shader may
-        write to."""
-        bindings, workgroup = self._shader.bindings, self._shader.workgroup
-
-        def refuse(why: str) -> BufferError:
-            return BufferError(messages.needs_workgroups(self.label, why))
-
-        if bindings is None:
-            raise refuse(messages.unknown_bindings())
-        if workgroup is None:
-            if self.fault is not None:
-                return 1, 1, 1  # it will not run
-            raise refuse(messages.unknown_workgroup())
-        x, y, z = workgroup
-        if (y, z) != (1, 1):
-            raise refuse(messages.several_axes(f"{x},{y},{z}"))
-        written = [binding for binding in bindings if binding.type == "storage"]
-        if not written:
-            raise refuse(messages.writes_nothing())
-        view = views[written[0].index]
-        count = count_of(view, written[0]) if isinstance(view, View) else None
-        if count is None:
-            raise refuse(messages.unknown_elements(written[0].index))
-        return max(1, -(-count // x)), 1, 1
-
-    def _submit(
-        self,
+        encoder: Any,
         bound: Sequence[Bound],
         groups: tuple[int, ...],
-        timestamps: dict[str, Any] | None,
-    ) -> Fault | None:
-        record, gpu = self._record, self._record.gpu
-        written = [one for one in bound if one.written]
-        for one in written:
-            one.slot.filled = max(one.slot.filled, one.offset + one.size)
-        targets = [one.back.part() if one.back else one.part() for one in written]
-
-        def calls() -> None:
-            encoder = gpu.create_command_encoder()
-            options = {"timestamp_writes": timestamps} if timestamps else {}
-            compute = encoder.begin_compute_pass(**options)
-            compute.set_pipeline(self.pipeline)
-            compute.set_bind_group(0, self.group(bound))
-            compute.dispatch_workgroups(*groups)
-            compute.end()
-            for one in written:
-                if one.back:
-                    copy_back(record, encoder, one.slot.buffer, one.back)
-            gpu.queue.submit([encoder.finish()])
-
-        operate(
-            record,
-            self.what,
-            calls,
-            reads=[one.part() for one in bound],
-            writes=targets,
-            after=self.fault,
-            label=self.label,
-        )
-        faults = (part.fault() for part in targets)
-        return next((fault for fault in faults if fault is not None), None)
+        group: Any,
+        options: dict[str, Any],
+    ) -> None:
+        """The pass, and copies from what was copied aside back to its tensors."""
+        compute = encoder.begin_compute_pass(**options)
+        compute.set_pipeline(self.pipeline)
+        compute.set_bind_group(0, group)
+        compute.dispatch_workgroups(*groups)
+        compute.end()
+        for one in bound:
+            if one.back is not None:
+                view, length = one.back, round_up(one.back.nbytes, 4)
+                encoder.copy_buffer_to_buffer(
+                    one.slot.buffer, 0, view.slot.buffer, view.start, length
+                )
+                self._record.count("copied", view.nbytes)
 
     def group(self, bound: Sequence[Bound]) -> Any:
         key = tuple((one.slot.buffer, one.offset, one.size) for one in bound)
@@ -263,13 +150,6 @@ class Kernel:
             for oldest in list(self._groups)[:-_KEPT_GROUPS]:
                 self._groups.pop(oldest, None)
         return group
-
-
-def copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
-    """Copies the shader's output from a copy back to its tensor."""
-    length = round_up(view.nbytes, 4)
-    encoder.copy_buffer_to_buffer(aside, 0, view.slot.buffer, view.start, length)
-    record.count("copied", view.nbytes)
 
 
 def _explain(

@@ -180,13 +180,17 @@ def limit_name(name: str) -> str:
 
 
 def limits(holder: Any) -> dict[str, int]:
-    """The limits of an adapter or device, by wgpu's names."""
-    return dict(holder.limits)
+    """The limits of an adapter or device, by WebGPU's names."""
+    return {
+        re.sub(r"-(\d?\w)", lambda found: found[1].upper(), name): limit
+        for name, limit in holder.limits.items()
+    }
 
 
-def has_feature(holder: Any, name: str) -> bool:
-    """Whether an adapter or device has a feature, by WebGPU's name."""
-    return feature_name(name) in holder.features
+def features(holder: Any) -> frozenset[str]:
+    """The features of an adapter or device, by WebGPU's names."""
+    found = {name if name != "subgroup" else "subgroups" for name in holder.features}
+    return frozenset(found)
 
 
 def feature_name(name: str) -> str:
@@ -252,7 +256,7 @@ async def device_from(
     descriptor = {
         "label": label,
         "required_features": [*map(feature_name, features), *dawn.needed(adapter)],
-        "required_limits": required,
+        "required_limits": {limit_name(name): n for name, n in required.items()},
     }
     try:
         if blocking or dawn.is_it(wgpu()):

@@ -18,7 +18,7 @@ from gpu_world import (
 )
 
 import dlpack_web as dlw
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -316,7 +316,7 @@ async def test_an_interrupt_while_a_buffer_waits_for_the_gpu_comes_once(
         raise KeyboardInterrupt
 
     before = live()
-    monkeypatch.setattr(backend(), "read_blocking", interrupted)
+    monkeypatch.setattr(default(), "read_blocking", interrupted)
     with dlw.empty(3, device=device) as tensor:
         for read in (memoryview, np.asarray, bytes):
             calls.clear()

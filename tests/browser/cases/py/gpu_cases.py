@@ -17,7 +17,7 @@ from gpu_world import (
 )
 
 import dlpack_web as dlw
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -191,7 +191,7 @@ async def test_upload_and_readback_copy_once():
 
 
 def test_asarray_blocks_where_python_may_wait():
-    assert backend().can_block()
+    assert default().can_block()
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
     with dlw.from_dlpack(array).to_device("webgpu") as tensor:
         assert (np.asarray(tensor) == array).all()

@@ -8,7 +8,7 @@ import pytest
 from gpu_world import adapter, collect, destroy, has_feature, limit
 
 import dlpack_web as dlw
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -425,7 +425,7 @@ async def test_default_device_has_the_adapters_limits():
 
 
 def test_synchronous_forms_read_back():
-    if not backend().can_block():
+    if not default().can_block():
         pytest.skip("this browser has no JSPI")
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     with upload(values) as tensor:
@@ -445,7 +445,7 @@ def test_synchronous_forms_read_back():
 async def test_arrays_that_are_read_back_are_read_only(dtype):
     """Writes would not reach the GPU, and nothing said so; copies are writable."""
     with dlw.empty((2, 8), dtype) as host, host.to_device("webgpu") as tensor:
-        if backend().can_block():
+        if default().can_block():
             reads = [
                 np.asarray,
                 dlw.Tensor.numpy,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dlpack_web as dlw
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -17,7 +17,7 @@ BROKEN = """
 def read(monkeypatch):
     """The bytes from the first to the last element of each read."""
     lengths = []
-    ours = backend().read_blocking
+    ours = default().read_blocking
 
     def count(sources, targets):
         for source in sources:
@@ -26,7 +26,7 @@ def read(monkeypatch):
             lengths.append((reach + 1) * source.itemsize)
         ours(sources, targets)
 
-    monkeypatch.setattr(backend(), "read_blocking", count)
+    monkeypatch.setattr(default(), "read_blocking", count)
     return lengths
 
 
@@ -69,7 +69,7 @@ def test_dtypes_that_numpy_lacks(device):
 
 
 def test_where_python_cannot_wait_it_says_how(device, read, monkeypatch):
-    monkeypatch.setattr(backend(), "can_block", lambda: False)
+    monkeypatch.setattr(default(), "can_block", lambda: False)
     with dlw.from_dlpack(np.ones(3, "f4"), device=device) as tensor:
         assert str(tensor) == f"{tensor!r}, on the GPU: await t.to_host()"
     assert read == []

@@ -13,7 +13,7 @@ from tinygrad_world import held, installed, moved, upload  # noqa: F401
 
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 from dlpack_web.tinygrad import _device
 from dlpack_web.tinygrad._device import in_use, place
 
@@ -154,10 +154,10 @@ def test_limits_are_named(monkeypatch):
 
 def test_a_device_has_the_limits_that_shaders_need():
     renderer = Device["WEBGPU"].renderer
-    assert renderer.local_max[0] == backend().limit(
+    assert renderer.local_max[0] == default().limit(
         in_use().id, "maxComputeWorkgroupSizeX"
     )
-    assert renderer.shared_max == backend().limit(
+    assert renderer.shared_max == default().limit(
         in_use().id, "maxComputeWorkgroupStorageSize"
     )
 
@@ -165,7 +165,7 @@ def test_a_device_has_the_limits_that_shaders_need():
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_kernels_are_timed(timestamps, monkeypatch):
     if not timestamps:
-        monkeypatch.setattr(backend(), "has_feature", lambda device, name: False)
+        monkeypatch.setattr(default(), "has_feature", lambda device, name: False)
     here = place()
     seen = []
     with upload([1]) as x:
@@ -178,7 +178,7 @@ def test_kernels_are_timed(timestamps, monkeypatch):
         seen.append(shader(x, wait=True))
         assert np.asarray(x).tolist() == [4]
     assert 0 <= seen[0] < 60
-    monkeypatch.setattr(backend(), "can_block", lambda: False)
+    monkeypatch.setattr(default(), "can_block", lambda: False)
     with upload([1]) as x:
         assert here.time(shader.kernel, (here.infinity, x), (1, 1, 1)) is None
 

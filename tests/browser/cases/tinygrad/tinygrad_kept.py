@@ -41,7 +41,7 @@ def store(monkeypatch):
     """No kernels in memory, and a browser that keeps some."""
     before = dict(programs), dict(schedules)
     kept_here = Store()
-    monkeypatch.setattr(_kept, "backend", lambda: kept_here)
+    monkeypatch.setattr(_kept, "default", lambda: kept_here)
     texts = {"tinygrad": "files of tinygrad", "dlpack-web": "files of ours"}
     monkeypatch.setattr(
         _kept.metadata,

@@ -8,7 +8,7 @@ from tinygrad_world import Tensor, dtypes, held, installed, upload  # noqa: F401
 
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 from dlpack_web._kernels.batch import Batch
 from dlpack_web.tinygrad import _device
 from dlpack_web.tinygrad._device import in_use
@@ -90,7 +90,7 @@ async def test_a_device_lost_in_mid_step(captured, monkeypatch):
 def test_no_memory_for_a_result(which, monkeypatch):
     step, x = make_step(5), given()
     before = held()
-    fail_at(monkeypatch, backend(), "empty", which, BufferError("out of memory"))
+    fail_at(monkeypatch, default(), "empty", which, BufferError("out of memory"))
     with pytest.raises(MemoryError, match="failed on WEBGPU"):
         step(x)
     monkeypatch.undo()
@@ -136,7 +136,7 @@ def record_too_much(kernel, x, size):
 def test_no_memory_in_the_block_of_a_batch():
     kernel = dlw.webgpu.Kernel("""@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(1) fn main() { x[0] += 1; }""")
-    most = backend().limit(in_use().id, "maxBufferSize")
+    most = default().limit(in_use().id, "maxBufferSize")
     with upload([1]) as x:
         before = held()
         with pytest.raises(BufferError):

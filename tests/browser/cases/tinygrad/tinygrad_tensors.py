@@ -11,7 +11,7 @@ from tinygrad_world import held, installed, moved, upload  # noqa: F401
 
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
-from dlpack_web._backends import backend
+from dlpack_web._backends import default
 from dlpack_web.tinygrad._device import has_compiler, in_use
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -327,7 +327,7 @@ async def test_to_host():
 
 async def test_where_python_cannot_wait(monkeypatch):
     t = (Tensor([1.0]) + 1).realize()
-    monkeypatch.setattr(backend(), "can_block", lambda: False)
+    monkeypatch.setattr(default(), "can_block", lambda: False)
     with pytest.raises(BufferError, match=r"await dlpack_web\.tinygrad\.to_host\(t\)"):
         t.numpy()
     Device["WEBGPU"].synchronize()
@@ -390,7 +390,7 @@ def test_copies_on_the_device_stay_there():
 
 
 def test_out_of_memory_is_a_memory_error():
-    most = backend().limit(in_use().id, "maxBufferSize")
+    most = default().limit(in_use().id, "maxBufferSize")
     with pytest.raises(MemoryError, match="failed on WEBGPU"):
         Tensor.empty(most + 4, dtype=dtypes.uint8).uop.buffer.ensure_allocated()
     assert (Tensor([1.0]) + 1).item() == 2

@@ -1,33 +1,31 @@
-"""Elements to and from GPUBuffers on the desktop (js/src/webgpu/transfer.ts).
+"""Elements to and from GPUBuffers (js/src/webgpu/transfer.ts).
 
-Up: one `write_buffer`, directly from the array's memory if its elements are contiguous;
+Up: one `write`, directly from the array's memory if its elements are contiguous;
 otherwise C packs and converts them in pieces of at most 8 MiB. Down: all tensors of a
 device in one submit and one map, then one copy for each.
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any
 
 from ... import _core
 from ..._layout import views
-from ..._layout.dtype import DType, dtype_of, misfit_of
-from ..model import messages
-from . import wgpu
-from .buffers import (
+from ..._layout.dtype import DType, dtype_of
+from . import messages
+from .buffers import allocate, copy_into, copy_of
+from .record import Record
+from .views import (
+    Part,
     View,
-    allocate,
     check_copy_source,
+    check_same,
     check_usage,
-    copy_into,
-    copy_of,
+    check_write,
     round_up,
     step_of,
     tensor_over,
 )
-from .state import COPY_DST, MAP_READ, Record, record_with
-from .work import Part, ask, attempt, check_usable, operate
+from .work import ask, check_usable, operate
 
 _PIECE = 8 << 20
 #: Memory for packing that is not in use. Each upload takes one for itself: others may
@@ -37,9 +35,8 @@ _scratch: list[bytearray] = []
 # --- to the GPU ---------------------------------------------------------------------------
 
 
-def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
+def upload(tensor: _core.Tensor, record: Record, dtype: DType) -> _core.Tensor:
     """A CPU tensor's elements, as `dtype`, in a new buffer."""
-    record = record_with(device_id)
     padded = tensor.padded and dtype == dtype_of(tensor._dtype)
     step = step_of(dtype, padded)
     used = prod(tensor.shape) * step
@@ -66,38 +63,13 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     _fill(view.part(), source, view.dtype)
 
 
-def check_write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> View:
-    """What is written to; BufferError if the elements cannot be written there."""
-    view = View(target)
-    view.record.check_alive()
-    misfit = misfit_of(source, target)
-    if misfit and not (convert and source.shape == view.shape):
-        raise BufferError(
-            f"{dtype_of(source._dtype)} of shape {source.shape} cannot be written over "
-            f"{view}: {misfit}"
-        )
-    if view.read_only:
-        raise BufferError(f"{view} is read-only and cannot be written to")
-    if view.strides is not None:
-        raise BufferError(f"{view} is strided and cannot be written to")
-    check_usage(view, "COPY_DST", "writing")
-    # Whole words are written: the rest of the last one must be padding.
-    if not view.owns_words():
-        raise BufferError(
-            f"{view} shares words of 4 bytes with its neighbours (byte offset "
-            f"{view.start}, {view.nbytes} bytes): WebGPU writes whole words"
-        )
-    return view
-
-
 def _write_from_gpu(view: View, source: View) -> None:
     if source.record is not view.record:
         raise BufferError(
             f"{source} cannot be written over {view}: devices do not share buffers; "
             "await its to_host() first"
         )
-    if (source.dtype, source.padded) != (view.dtype, view.padded):
-        raise BufferError(f"{source} is on the GPU: only uploads convert")
+    check_same(source, view)
     check_copy_source(source, "copying")
     if source.slot is not view.slot:
         copy_into(source, view.slot, view.start)
@@ -117,33 +89,11 @@ def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
     def calls() -> None:
         at = start
         for memory in _elements(tensor, dtype):
-            _write_bytes(record, slot.buffer, at, memory)
+            record.write(slot.buffer, at, memory)
             at += memory.nbytes
 
     operate(record, f"uploading {dtype}", calls, writes=[part], fresh=True)
     record.count("up", nbytes)
-
-
-async def settle(device_id: int) -> None:
-    """Waits until all writes have arrived: until then wgpu keeps a copy of their
-    data."""
-    settle_blocking(record_with(device_id))
-
-
-def settle_blocking(record: Record) -> None:
-    """Waits until the GPU has finished all submitted work. It maps a few bytes, because
-    wgpu-py 0.32's on_submitted_work_done fails."""
-    gpu, fence = record.gpu, _take_staging(record, 16)
-
-    def calls() -> None:
-        encoder = gpu.create_command_encoder()
-        encoder.clear_buffer(fence, 0, 16)
-        gpu.queue.submit([encoder.finish()])
-        fence.map_async("READ_NOSYNC", 0, 16).sync_wait()
-        fence.unmap()
-
-    attempt(record, "waiting for the device", calls)
-    record.pool.give(fence, 0)
 
 
 def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
@@ -193,17 +143,6 @@ def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
     _scratch[:] = [scratch]  # one is enough
 
 
-def _write_bytes(record: Record, buffer: Any, offset: int, memory: memoryview) -> None:
-    """Writes bytes, padding the last word with zeros."""
-    words = memory.nbytes & ~3
-    queue = record.gpu.queue
-    if words:
-        queue.write_buffer(buffer, offset, memory, 0, words)
-    if words < memory.nbytes:
-        tail = bytes(memory[words:]).ljust(4, b"\0")
-        queue.write_buffer(buffer, offset + words, tail)
-
-
 # --- back to the CPU ------------------------------------------------------------------------
 
 
@@ -241,93 +180,37 @@ class _Batch:
         self.bytes = 0
 
     def submit(self) -> None:
-        """Submits all copies, and starts to map the staging buffer."""
-        record, gpu = self.record, self.record.gpu
+        """Submits all copies, and starts to map their bytes."""
+        record = self.record
         faults = [piece.view.part().fault() for piece in self.pieces]
         ask(record, faults)
         if self.bytes == 0:
             return
         what = f"reading {', '.join(str(piece.view) for piece in self.pieces)}"
         check_usable(record, what, {piece.view.slot for piece in self.pieces})
-        self.staging = _take_staging(record, self.bytes)
-
-        def calls() -> None:
-            encoder = gpu.create_command_encoder()
-            for piece in self.pieces:
-                if piece.length:
-                    encoder.copy_buffer_to_buffer(
-                        piece.view.slot.buffer,
-                        piece.start,
-                        self.staging,
-                        piece.offset,
-                        piece.length,
-                    )
-            gpu.queue.submit([encoder.finish()])
-
-        attempt(record, what, calls)
-        # Not map_async(MapMode.READ), which would submit again.
-        self.mapped = attempt(
-            record, what, lambda: self.staging.map_async("READ_NOSYNC", 0, self.bytes)
-        )
+        copies = [
+            (piece.view.slot.buffer, piece.start, piece.offset, piece.length)
+            for piece in self.pieces
+            if piece.length
+        ]
+        self.staged = record.stage(what, copies, self.bytes)
 
     def wait(self) -> None:
         if self.bytes:
-            attempt(self.record, "reading back", self.mapped.sync_wait)
+            self.staged.wait()
             self._take()
 
     async def finish(self) -> None:
         if self.bytes:
-            await _mapped(self.record, self.mapped)
+            await self.staged.finish()
             self._take()
 
     def _take(self) -> None:
         for piece in self.pieces:
             if piece.length:
-                memory = self.staging.read_mapped(
-                    piece.offset, piece.length, copy=False
-                )
-                _land(piece, memory)
+                _land(piece, self.staged.memory(piece.offset, piece.length))
                 self.record.count("down", piece.view.nbytes)
-        self.staging.unmap()
-        self.record.pool.give(self.staging, 0)
-
-
-async def _mapped(record: Record, promise: Any) -> None:
-    """Awaits a map; DeviceLostError if the device is destroyed meanwhile, because
-    wgpu-py never resolves the map then."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # another library's loop, or none
-        await wgpu.finish(promise)
-        return
-    waiting = asyncio.ensure_future(wgpu.finish(promise))
-    try:
-        while not waiting.done():
-            await asyncio.wait([waiting], timeout=0.2)
-            if not waiting.done():
-                record.check_alive()
-        try:
-            waiting.result()
-        except RuntimeError as error:
-            record.check_alive()
-            raise BufferError(f"reading back failed on {record}: {error}") from error
-    finally:
-        waiting.cancel()
-
-
-def _take_staging(record: Record, nbytes: int) -> Any:
-    """A staging buffer. Powers of two can be reused for more reads; nothing reads the
-    bytes after the elements."""
-    size = min(1 << (nbytes - 1).bit_length(), record.limits["max-buffer-size"])
-    usage = MAP_READ | COPY_DST
-    idle = record.pool.take(size, usage)
-    if idle is not None:
-        return idle[0]
-    return attempt(
-        record,
-        f"createBuffer for reading {nbytes} bytes",
-        lambda: record.gpu.create_buffer(size=size, usage=usage),
-    )
+        self.staged.end()
 
 
 def _land(piece: _Piece, memory: memoryview) -> None:
@@ -369,7 +252,7 @@ def _plan(
             check_usage(view, "COPY_SRC", "reading")
             piece = _Piece(source, target, 0, view)
             room = round_up(piece.length, 16)
-            limit = view.record.limits["max-buffer-size"]
+            limit = view.record.limits["maxBufferSize"]
             for batch in batches:
                 if batch.record is view.record and batch.bytes + room <= limit:
                     break

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .checks import BLANKS, with_lines
+from ..checks import BLANKS, with_lines
 
 
 @dataclass(frozen=True)

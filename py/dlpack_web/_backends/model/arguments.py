@@ -1,4 +1,4 @@
-"""Checks a kernel's arguments against its shader's declarations, on the desktop
+"""Checks a kernel's arguments against its shader's declarations
 (js/src/webgpu/arguments.ts)."""
 
 import math
@@ -9,20 +9,22 @@ from itertools import combinations
 from typing import Any
 
 from ..._layout.dtype import DType
-from ..model import messages
-from ..wgsl import Binding
-from .buffers import (
+from ..checks import NARROWER, way_to
+from . import messages
+from .buffers import allocate, copy_of
+from .record import Record
+from .slots import Slot
+from .views import (
+    Part,
     View,
-    allocate,
     check_copy_source,
     check_on,
     check_row_major,
     check_usage,
-    copy_of,
     round_up,
 )
-from .state import Record, Slot
-from .work import Part, attempt
+from .wgsl import Binding
+from .work import attempt
 
 
 @dataclass
@@ -55,12 +57,6 @@ _SCALARS = {
     (5, 64): "f32",
     (5, 32): "f16",
 }
-_NARROWER = {
-    "float64": "float32",
-    "complex128": "complex64",
-    "int64": "int32",
-    "uint64": "uint32",
-}
 _TENSORS = {"f32": "float32", "f16": "float16", "i32": "int32", "u32": "uint32"}
 
 
@@ -78,9 +74,9 @@ def check_dtype(dtype: DType, binding: Binding, what: str) -> None:
 
 
 def _way_out(dtype: DType, scalar: str) -> str:
-    to = _NARROWER.get(dtype.scalar)
-    if to:
-        return f'WGSL has no 64-bit types; upload it with dtype "{to}"'
+    to = NARROWER.get(dtype.scalar)
+    if to is not None:
+        return way_to(to)
     return messages.other_type(_TENSORS[scalar])
 
 
@@ -115,12 +111,10 @@ def count_of(view: View, binding: Binding) -> int | None:
 
 
 def bind(
-    record: Record, view: Any, index: int, declared: Binding | None, check: bool
+    record: Record, view: View, index: int, declared: Binding | None, check: bool
 ) -> Bound:
     """The buffer range to bind, after checking this argument alone; `separate` then
     checks it against the others."""
-    if not isinstance(view, View):
-        return _bind_number(record, view, index, declared)
     check_on(record, view)
     check_row_major(view)
     kind = declared.type if declared else None
@@ -135,12 +129,12 @@ def bind(
         raise BufferError(messages.read_only(what))
     size = _bound_size(view, declared, check, what)
     limits = record.limits
-    space = "uniform" if kind == "uniform" else "storage"
-    most = limits[f"max-{space}-buffer-binding-size"]
+    space = "Uniform" if kind == "uniform" else "Storage"
+    limit = f"max{space}BufferBindingSize"
+    most = limits[limit]
     if size > most:
-        limit = f"max{space.capitalize()}BufferBindingSize"
         raise BufferError(messages.too_large_to_bind(what, size, most, limit))
-    bindable = view.start % limits[f"min-{space}-buffer-offset-alignment"] == 0
+    bindable = view.start % limits[f"min{space}BufferOffsetAlignment"] == 0
     written = kind in ("storage", None)
     aside = not bindable or size > view.capacity()
     return Bound(view.slot, view.start, size, written, aside=aside)
@@ -180,7 +174,7 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
         raise ValueError(messages.wrong_number(index, shown, scalar)) from None
 
 
-def _bind_number(
+def bind_number(
     record: Record, value: float, index: int, declared: Binding | None
 ) -> Bound:
     """A number for a uniform, in a buffer until the submit."""
@@ -189,7 +183,7 @@ def _bind_number(
     attempt(
         record,
         f"writing binding {index}",
-        lambda: record.gpu.queue.write_buffer(slot.buffer, 0, data),
+        lambda: record.write(slot.buffer, 0, data),
     )
     return Bound(slot, 0, 16, False, True)
 

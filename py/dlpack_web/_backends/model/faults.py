@@ -1,7 +1,6 @@
-"""Faults travel with the data, on the desktop as in the browser
-(js/src/webgpu/faults.ts).
+"""Faults travel with the data, as in the browser (js/src/webgpu/faults.ts).
 
-wgpu-py raises GPU errors within the call that caused them. They are kept with the
+A driver raises GPU errors within the call that caused them. They are kept with the
 tensors that the call should have written, and reading one of those raises the error. A
 fault that nothing reads becomes a warning: after a second if an event loop runs, else
 when nothing holds it any more, or at exit.

@@ -1,54 +1,50 @@
 """Work for a device, in steps that record faults with the data that they affect."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-from ... import _core
-from . import wgpu
+from ..._core import DeviceLostError
 from .faults import Fault
-from .state import Record, Slot
-
-
-class Part(NamedTuple):
-    """Bytes of a buffer."""
-
-    slot: Slot
-    start: int
-    end: int
-
-    def fault(self) -> Fault | None:
-        return self.slot.faults.among(self.start, self.end)
+from .record import Record
+from .slots import Slot
+from .views import Part
 
 
 def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
     """The result of `calls`; BufferError for errors that the GPU reports at once."""
     record.check_alive()
     try:
-        with wgpu.turn():
+        with record.turn():
             return calls()
-    except wgpu.errors() as error:
+    except record.errors() as error:
         raise refusal(record, what, error) from None
 
 
-def refusal(record: Record, what: str, error: Exception) -> Exception:
-    """The exception for a GPU error; if it says so, the device is recorded as lost."""
-    wgpu.without_frames(error)
-    if not wgpu.is_lost(error):
-        return BufferError(f"{what} failed on {record}: {wgpu.reason(error)}")
-    record.lose(wgpu.why_lost(record.gpu) or "unknown")
-    try:
-        record.check_alive()
-    except _core.DeviceLostError as lost:
-        return lost
-    raise AssertionError("a lost device was found alive")
+def refusal(record: Record, what: str, error: Exception) -> BufferError:
+    """The exception for a GPU error; DeviceLostError if it says so."""
+    why = record.reason(error)
+    if why is None:
+        return record.lost_error()
+    return BufferError(f"{what} failed on {record}: {why}")
+
+
+def fault_of(
+    record: Record, what: str, error: Exception, label: str | None = None
+) -> Fault:
+    """The fault for a GPU error; raises DeviceLostError if it says so. label: a
+    kernel's."""
+    refused = refusal(record, what, error)
+    if isinstance(refused, DeviceLostError):
+        raise refused from None
+    return Fault(str(refused), label)
 
 
 def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
     """BufferError if a foreign buffer has been mapped or destroyed."""
     for slot in used:
         if not slot.own:
-            with wgpu.turn():
-                why = wgpu.unusable(record.gpu, slot.buffer)
+            with record.turn():
+                why = record.unusable(slot.buffer)
             if why is not None:
                 raise refusal(record, what, Exception(why))
 
@@ -78,14 +74,10 @@ def operate(
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:
-            with wgpu.turn():
+            with record.turn():
                 calls()
-        except wgpu.errors() as error:
-            if wgpu.is_lost(error):
-                raise refusal(record, what, error) from None
-            why = wgpu.reason(wgpu.without_frames(error))
-            text = f"{what} failed on {record}: {why}"
-            fault = Fault(text, label)
+        except record.errors() as error:
+            fault = fault_of(record, what, error, label)
     for slot, start, end in writes:
         slot.faults.note(start, end, fault)
 

@@ -1,0 +1,260 @@
+"""A backend over the devices of a driver."""
+
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from math import prod
+from typing import Any
+
+from ... import _core
+from ..._layout.dtype import DType
+from .. import NO_JSPI, no_javascript, owners
+from . import messages
+from .batch import Calls
+from .buffers import adopt, allocate
+from .kernel import Kernel
+from .record import Record, new_id
+from .slots import slot_of, slots, taken
+from .transfer import read, read_blocking, upload, write
+from .views import round_up, step_of, tensor_over
+
+#: Held while a device is registered.
+_registering = threading.RLock()
+
+
+class Backend:
+    """Backend of ../__init__.py. A driver adds how devices are requested, and their
+    records, kernels and batches. What it does not add is refused."""
+
+    kernel_type: type[Kernel]
+    batch_type: type[Calls[Any]]
+    cannot_block = NO_JSPI
+    #: Why CPU and GPU share no memory, for messages.
+    not_shared = ""
+
+    def __init__(self) -> None:
+        #: Devices by id. Ids stay valid: none is removed.
+        self.records: dict[int, Record] = {}
+
+    def ready(self) -> None:
+        """BufferError: what this backend needs is missing."""
+
+    # --- facts ------------------------------------------------------------------------
+
+    def features(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def is_loaded(self) -> bool:
+        return bool(self.records)
+
+    def can_block(self) -> bool:
+        return True
+
+    def block_on(self, awaitable: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a coroutine that does not wait."""
+        try:
+            awaitable.send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a blocking call awaited something")
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Statistics of each device, in the order of their ids."""
+        self.ready()
+        return [self._row(record) for record in [*self.records.values()]]
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        found = [slot for slot in [*slots.values()] if slot.record is record]
+        moved = "up", "down", "copied", "copies", "taken"
+        return {
+            "device": f"webgpu:{record.id}",
+            "lost": record.lost if record.is_lost() else None,
+            "buffers": len(found),
+            "bytes": sum(slot.buffer.size for slot in found),
+            "idleBytes": record.pool.idle_bytes,
+            "created": record.pool.created,
+            "reused": record.pool.reused,
+            **{name: getattr(record, name) for name in moved},
+        }
+
+    # --- devices ----------------------------------------------------------------------
+
+    def record(self, device_id: int) -> Record:
+        """The record with an id; BufferError lists the registered ones."""
+        self.ready()
+        found = self.records.get(device_id)
+        if found is not None:
+            return found
+        there = ", ".join(f"webgpu:{each}" for each in [*self.records])
+        raise BufferError(
+            messages.not_registered(device_id, there)
+            if there
+            else f"webgpu:{device_id} is not registered: `await "
+            "dlpack_web.webgpu.request_device()` first"
+        )
+
+    def register(
+        self,
+        gpu: Any,
+        make: Callable[[], Record],
+        options: dict[str, Any] | None = None,
+    ) -> Record:
+        """The record of a device; the same object keeps its id. options: those of a
+        request; if another request with them was faster, the result is its record."""
+        for record in [*self.records.values()]:
+            record.is_lost()
+        found = self._registered(gpu, options)
+        if found is not None:
+            return found
+        made = make()
+        with _registering:
+            found = self._registered(gpu, options)
+            if found is not None:
+                return found
+            made.id = new_id()
+            self.records[made.id], owners[made.id] = made, self
+            return made
+
+    def _registered(self, gpu: Any, options: dict[str, Any] | None) -> Record | None:
+        records = [*self.records.values()]
+        same = next((record for record in records if record.gpu is gpu), None)
+        return same or (None if options is None else self._known(options))
+
+    def requested(self, options: dict[str, Any]) -> Record | None:
+        """The existing device for a request: it works and was made with the same
+        options; without options the first device, the default of "webgpu". None: a new
+        one is needed."""
+        for record in [*self.records.values()]:
+            record.is_lost()
+        return self._known(options)
+
+    def _known(self, options: dict[str, Any]) -> Record | None:
+        for record in [*self.records.values()]:
+            if (not options or record.options == options) and record.lost is None:
+                return record
+        return None
+
+    def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
+        raise self.refused("requesting devices")
+
+    def request_device_blocking(self, options: dict[str, Any]) -> int:
+        raise self.refused("requesting devices")
+
+    def use_device(self, gpu: Any) -> int:
+        raise self.refused("registering devices")
+
+    def device(self, device_id: int) -> Any:
+        return self.record(device_id).gpu
+
+    def device_ids(self) -> Iterable[int]:
+        self.ready()
+        records = [*self.records.values()]
+        return [record.id for record in records if not record.is_lost()]
+
+    def limit(self, device_id: int, name: str) -> int:
+        return int(self.record(device_id).limits[name])
+
+    def has_feature(self, device_id: int, name: str) -> bool:
+        return name in self.record(device_id).features
+
+    # --- tensors ----------------------------------------------------------------------
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: DType, device_id: int
+    ) -> _core.Tensor:
+        record = self.record(device_id)
+        used = prod(shape) * step_of(dtype, False)
+        slot = allocate(record, round_up(used, 1), used=used, zeros=True)
+        return tensor_over(slot, shape, dtype)
+
+    def upload(
+        self, tensor: _core.Tensor, device_id: int, dtype: DType
+    ) -> _core.Tensor:
+        return upload(tensor, self.record(device_id), dtype)
+
+    def write(self, target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
+        self.ready()
+        write(target, source, convert)
+
+    async def read(
+        self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+    ) -> None:
+        self.ready()
+        await read(sources, targets)
+
+    def read_blocking(
+        self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+    ) -> None:
+        self.ready()
+        read_blocking(sources, targets)
+
+    def share(self, tensor: _core.Tensor, device_id: int) -> _core.Tensor:
+        raise _core.CopyError(
+            f"moving a tensor from cpu to webgpu:{device_id} copies it{self.not_shared}"
+        )
+
+    def on_host(self, tensor: _core.Tensor) -> _core.Tensor:
+        device_id = tensor.__dlpack_device__()[1]
+        raise _core.CopyError(
+            f"moving a tensor from webgpu:{device_id} to cpu copies it{self.not_shared}"
+        )
+
+    async def settle(self, device_id: int) -> None:
+        self.record(device_id).settle()
+
+    # --- GPUBuffers -------------------------------------------------------------------
+
+    def from_gpu_buffer(
+        self,
+        buffer: Any,
+        shape: tuple[int, ...],
+        dtype: DType,
+        device_id: int,
+        byte_offset: int,
+        release: Callable[[], Any] | None,
+    ) -> _core.Tensor:
+        record = self.record(device_id)
+        return adopt(record, buffer, shape, dtype, byte_offset, release)
+
+    def gpu_buffer(self, tensor: _core.Tensor) -> Any:
+        self.ready()
+        return taken(slot_of(tensor))
+
+    def is_pooled(self, tensor: _core.Tensor) -> bool:
+        self.ready()
+        return slot_of(tensor).own
+
+    def from_wgpu(self, buffer: Any) -> tuple[Any, int]:
+        raise self.refused("wrapping GPUBuffers")
+
+    def to_wgpu(self, tensor: _core.Tensor) -> Any:
+        raise self.refused("handing out GPUBuffers")
+
+    # --- work -------------------------------------------------------------------------
+
+    def kernel(
+        self, wgsl: str, entry: str, label: str, check: bool, device_id: int, parts: Any
+    ) -> Kernel:
+        record = self.record(device_id)
+        return self.kernel_type(record, wgsl, entry, label, check, parts)
+
+    def batch(self, device_id: int) -> Calls[Any]:
+        return self.batch_type(self.record(device_id))
+
+    async def from_image(
+        self, source: Any, device_id: int, dtype: DType, channels: int
+    ) -> _core.Tensor:
+        raise self.refused("images: upload an array of their pixels")
+
+    def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
+        raise no_javascript()
+
+    # --- what is kept between visits --------------------------------------------------
+
+    async def kept(self, folder: str) -> dict[str, bytes] | None:
+        return None
+
+    async def keep(self, folder: str, name: str, data: bytes) -> None:
+        raise BufferError("only browsers keep data between visits")
+
+    def refused(self, what: str) -> BufferError:
+        return BufferError(f"this GPU does not support {what}")

@@ -1,0 +1,247 @@
+"""Recorded calls of kernels (js/src/webgpu/batch.ts)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ... import _core
+from ..._layout.dtype import parse_dtype
+from ..calls import Call, calling
+from . import messages
+from .arguments import Bound, pack_number
+from .faults import Fault
+from .kernel import Kernel
+from .record import Record
+from .views import Part, View, tensor_over
+from .work import attempt, check_usable, fault_of
+
+_BYTES = parse_dtype("uint8")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A call."""
+
+    kernel: Any
+    #: Tensors, of which the batch has its own holds, and numbers.
+    args: tuple[Any, ...]
+    counts: tuple[int, ...]
+    place: Call
+    reads: Sequence[Part]
+    writes: Sequence[Part]
+    #: All that `release` gives up.
+    holds: Sequence[_core.Tensor]
+
+    def release(self) -> None:
+        """A run in another thread still has the slots."""
+        for hold in self.holds:
+            hold.release()
+
+
+class Calls[Each: Recorded]:
+    """Calls of kernels of one device, which a driver prepares and runs: BackendBatch of
+    ../__init__.py."""
+
+    def __init__(self, record: Record) -> None:
+        record.check_alive()
+        self._record = record
+        # Finalizers and other threads may use it meanwhile: each change is one step.
+        self._calls: list[Each] = []
+
+    def _prepare(
+        self, kernel: Any, counts: tuple[int, ...], args: Sequence[Any], place: Call
+    ) -> Each:
+        raise NotImplementedError
+
+    def _change(
+        self, old: Each, counts: tuple[int, ...], args: list[Any], places: Sequence[int]
+    ) -> Each:
+        """A call with other arguments at some places, or other counts."""
+        return self._prepare(old.kernel, counts, args, old.place)
+
+    def run(self) -> None:
+        raise NotImplementedError
+
+    def add(
+        self,
+        kernel: Any,
+        counts: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+    ) -> None:
+        _, bits, values = given
+        merged = [values[i] if bits >> i & 1 else arg for i, arg in enumerate(args)]
+        self._calls.append(self._prepare(kernel, counts, merged, calling(2)))
+
+    def update(
+        self,
+        index: int,
+        counts: tuple[int, ...],
+        places: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+    ) -> None:
+        self._record.check_alive()
+        calls = self._calls
+        old = calls[index]
+        _, bits, values = given
+        merged = list(old.args)
+        for at, place in enumerate(places):
+            if not 0 <= place < len(merged):
+                count = len(merged)
+                raise ValueError(messages.no_argument(old.kernel.label, count, place))
+            merged[place] = values[at] if bits >> at & 1 else args[at]
+        counts = counts if counts[0] else old.counts
+        call = self._change(old, counts, merged, places)
+        calls[index] = call
+        if call.holds is not old.holds:
+            old.release()
+
+    def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
+        part = View(tensor).part()
+        return any(
+            part.meets(other)
+            for call in self._calls
+            for other in (*call.writes, *(call.reads if writing else ()))
+        )
+
+    def release(self) -> None:
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call.release()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+
+def held(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[_core.Tensor]]:
+    """Arguments with holds of their own, and these."""
+    own = tuple(
+        _core.from_dlpack(x) if isinstance(x, _core.Tensor) else x for x in args
+    )
+    return own, [x for x in own if isinstance(x, _core.Tensor)]
+
+
+@dataclass(frozen=True)
+class Ready(Recorded):
+    """A call with everything that WebGPU needs to run it."""
+
+    bound: Sequence[Bound]
+    groups: tuple[int, ...]
+    #: None: it cannot be run, and `fault` says why.
+    group: Any
+    fault: Fault | None
+    #: Arguments that are copied before the pass.
+    asides: Sequence[tuple[View, Bound]]
+
+
+class Batch(Calls[Ready]):
+    """Calls of kernels that this process runs."""
+
+    def _submit(self, calls: Sequence[Ready]) -> Fault | None:
+        """Runs calls; returns the fault if the GPU refuses them."""
+        raise NotImplementedError
+
+    def _change(
+        self,
+        old: Ready,
+        counts: tuple[int, ...],
+        args: list[Any],
+        places: Sequence[int],
+    ) -> Ready:
+        changed = [each[place] for each in (args, old.args) for place in places]
+        if any(isinstance(x, _core.Tensor) for x in changed):
+            return self._prepare(old.kernel, counts, args, old.place)
+        return self._rewrite(old, counts, tuple(args), places)
+
+    def _rewrite(
+        self,
+        old: Ready,
+        counts: tuple[int, ...],
+        args: tuple[Any, ...],
+        places: Sequence[int],
+    ) -> Ready:
+        """Writes numbers into the uniforms that the call has."""
+        kernel, record = old.kernel, self._record
+        groups = old.groups
+        if counts != old.counts:
+            groups = kernel.checked_groups(counts, [])
+        data = [pack_number(args[i], i, kernel.declared(i)) for i in places]
+
+        def write() -> None:
+            for i, number in zip(places, data, strict=True):
+                record.write(old.bound[i].slot.buffer, 0, number)
+
+        attempt(record, "updating a batch", write)
+        return replace(old, args=args, counts=counts, groups=groups)
+
+    def _prepare(
+        self, kernel: Kernel, counts: tuple[int, ...], args: Sequence[Any], place: Call
+    ) -> Ready:
+        self._record.check_alive()
+        own, holds = held(args)
+        views = [View(x) if isinstance(x, _core.Tensor) else x for x in own]
+        bound, groups = kernel.prepare(counts, views)
+        group, fault = self._group(kernel, bound)
+        for one in bound:
+            if one.temporary:
+                size = one.slot.buffer.size
+                holds.append(tensor_over(one.slot, (size,), _BYTES))
+        asides = [
+            (view, one)
+            for view, one in zip(views, bound, strict=True)
+            if one.temporary and isinstance(view, View)
+        ]
+        sources = {id(one): view.part() for view, one in asides}
+        used = [one for one in bound if not one.temporary or id(one) in sources]
+        reads = [sources.get(id(one), one.part()) for one in used if not one.written]
+        writes = [sources.get(id(one), one.part()) for one in used if one.written]
+        for one in bound:
+            if one.written:
+                one.slot.filled = max(one.slot.filled, one.offset + one.size)
+        ready = bound, groups, group, fault, asides
+        return Ready(kernel, own, counts, place, reads, writes, holds, *ready)
+
+    def _group(
+        self, kernel: Kernel, bound: Sequence[Bound]
+    ) -> tuple[Any, Fault | None]:
+        """The bind group, or why there is none."""
+        record = self._record
+        if kernel.fault is not None:
+            return None, kernel.fault
+        try:
+            with record.turn():
+                return kernel.group(bound), None
+        except record.errors() as error:
+            return None, fault_of(record, kernel.what, error, kernel.label)
+
+    def run(self) -> None:
+        record, calls = self._record, tuple(self._calls)
+        record.check_alive()
+        for call in calls:
+            used = {part.slot for part in (*call.reads, *call.writes)}
+            check_usable(record, f"{call.kernel.what} of the batch", used)
+        fault = next((call.fault for call in calls if call.fault is not None), None)
+        outcomes = _inherited(calls)
+        sound = [call for call, one in zip(calls, outcomes, strict=True) if one is None]
+        if fault is None and sound:
+            fault = self._submit(sound)
+        for call, one in zip(calls, outcomes, strict=True):
+            for slot, start, end in call.writes:
+                slot.faults.note(start, end, one if one is not None else fault)
+
+
+def _inherited(calls: Sequence[Ready]) -> list[Fault | None]:
+    """For each call the fault of what it reads, or of what it writes: from before the
+    batch, or from an earlier call of it that reads a faulty tensor."""
+    spoilt: list[tuple[Part, Fault]] = []
+    outcomes = []
+    for call in calls:
+        parts = (*call.reads, *call.writes)
+        faults = [part.fault() for part in parts]
+        faults += [fault for part in parts for at, fault in spoilt if part.meets(at)]
+        found = next((fault for fault in faults if fault is not None), None)
+        if found is not None:
+            spoilt += [(part, found) for part in call.writes]
+        outcomes.append(found)
+    return outcomes

@@ -1,0 +1,143 @@
+"""GPUBuffers of tensors: making, adopting and copying them
+(js/src/webgpu/buffers.ts)."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ... import _core
+from ..._layout.dtype import DType
+from . import messages
+from .record import DEFAULT_USAGE, Record
+from .slots import Slot, faults_of
+from .views import (
+    Part,
+    View,
+    check_copy_source,
+    round_up,
+    span_of,
+    step_of,
+    tensor_over,
+)
+from .work import attempt, check_usable, operate
+
+
+def size_for(record: Record, nbytes: int) -> int:
+    """The size of a buffer for `nbytes`: padded to a multiple of 16, and never 0.
+    BufferError: larger than the device allows."""
+    size = max(round_up(nbytes, 16), 16)
+    limit = record.limits["maxBufferSize"]
+    if size > limit:
+        most = record.adapter_limits and record.adapter_limits["maxBufferSize"]
+        of_adapter = f" and its adapter {most}" if most else ""
+        way = record.way_to_larger(size)
+        if most and size > most:
+            way = messages.no_larger_buffer()
+        raise BufferError(
+            messages.buffer_too_large(size, record, limit, of_adapter, way)
+        )
+    return size
+
+
+def allocate(
+    record: Record, nbytes: int, *, used: float | None = None, zeros: bool = False
+) -> Slot:
+    """A buffer for `nbytes` of `size_for`. The bytes after `nbytes` are 0; with `zeros`
+    all are. BufferError if the device has no room."""
+    record.check_alive()
+    size = size_for(record, nbytes)
+    words = round_up(nbytes, 4)
+    idle = record.pool.take(size, DEFAULT_USAGE)
+    if idle is not None:
+        buffer, dirty = idle
+        attempt(
+            record,
+            "clearing a GPUBuffer",
+            lambda: _clear(record, buffer, 0 if zeros else words, dirty),
+        )
+    else:
+        buffer = attempt(
+            record,
+            f"createBuffer for {size} bytes",
+            lambda: record.make(size, DEFAULT_USAGE),
+        )
+    total = nbytes if used is None else used
+    return Slot(record, buffer, own=True, used=total, filled=words)
+
+
+def _clear(record: Record, buffer: Any, start: int, dirty: int) -> None:
+    """Writes zeros from `start` to the end of what earlier tensors may have left."""
+    end = min(round_up(dirty, 4), buffer.size)
+    if end > start:
+        record.clear(buffer, start, end)
+
+
+def adopt(
+    record: Record,
+    buffer: Any,
+    shape: tuple[int, ...],
+    dtype: DType,
+    byte_offset: int,
+    release: Callable[[], Any] | None,
+) -> _core.Tensor:
+    """A tensor over a foreign buffer."""
+    record.check_buffer(buffer)
+    if release is not None and not callable(release):
+        raise TypeError(f"release must be a function, not {release!r}")
+    record.check_alive()
+    if not isinstance(byte_offset, int):
+        raise TypeError(f"byte_offset must be an int, not {byte_offset!r}")
+    if byte_offset < 0:
+        raise ValueError(f"byte_offset {byte_offset} is negative")
+    if min(shape, default=0) < 0:
+        raise ValueError(f"extents must not be negative: shape is {shape!r}")
+    start, length = span_of(shape, None, step_of(dtype, False), byte_offset)
+    if start + length > buffer.size:
+        raise ValueError(
+            f"shape {shape} of {dtype} from byte {byte_offset} reaches from byte {start} "
+            f"to {start + length}; the GPUBuffer has {buffer.size}"
+        )
+    rest = buffer.size - byte_offset
+    padding = rest if rest <= round_up(start + length - byte_offset, 16) else 0
+    used = start + prod(shape) * step_of(dtype, False)
+    end = max(start + length, byte_offset + padding)
+    slot = Slot(
+        record,
+        buffer,
+        own=False,
+        used=used,
+        end=end,
+        release=release,
+        faults=faults_of(buffer),
+    )
+    check_usable(record, "taking over a GPUBuffer", [slot])
+    return tensor_over(slot, shape, dtype, byte_offset=byte_offset)
+
+
+def copy_of(view: View, least: int = 0) -> Slot:
+    """A new buffer with a tensor's elements, followed by zeros."""
+    check_copy_source(view, "copying")
+    slot = allocate(
+        view.record, max(view.nbytes, least), used=view.size * view.step, zeros=True
+    )
+    copy_into(view, slot, 0)
+    return slot
+
+
+def copy_into(view: View, target: Slot, offset: int) -> None:
+    """Copies a tensor's elements into another buffer of the same device. The rest of
+    their last word there is padding, and becomes 0."""
+    if view.nbytes == 0:
+        return
+    source, record = view.slot, view.record
+    record.count("copied", view.nbytes)
+    operate(
+        record,
+        f"copying {view}",
+        lambda: record.copy(
+            source.buffer, view.start, target.buffer, offset, view.nbytes
+        ),
+        reads=[view.part()],
+        writes=[Part(target, offset, offset + view.nbytes)],
+        fresh=True,
+    )

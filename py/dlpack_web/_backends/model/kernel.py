@@ -1,0 +1,175 @@
+"""Compute shaders: checking a call, and running it (js/src/webgpu/kernel.ts)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..checks import with_lines
+from . import messages
+from .arguments import Bound, bind, bind_number, count_of, separate
+from .faults import Fault
+from .record import Record
+from .views import View
+from .wgsl import Binding, parse_shader
+from .work import ask, operate
+
+
+class Kernel:
+    """A shader on one device: BackendKernel of ../__init__.py. A driver compiles it, and
+    dispatches."""
+
+    def __init__(
+        self,
+        record: Record,
+        wgsl: str,
+        entry: str,
+        label: str,
+        check: bool,
+        parts: Sequence[tuple[str, int, int]],
+    ) -> None:
+        record.check_alive()
+        self._record, self.label, self._check = record, label, check
+        self.what = f'kernel "{label}"'
+        self._shader = parse_shader(wgsl, entry)
+        self.fault: Fault | None = None
+        self._compile(with_lines(wgsl), entry, parts)
+
+    def _compile(
+        self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
+    ) -> None:
+        """What the GPU refuses is the kernel's fault."""
+        raise NotImplementedError
+
+    def group(self, bound: Sequence[Bound]) -> Any:
+        """What the driver makes of arguments before it runs."""
+        return bound
+
+    def _dispatch(
+        self, bound: Sequence[Bound], groups: tuple[int, ...], timestamps: Any
+    ) -> None:
+        """Runs the shader, and copies back what was copied aside."""
+        raise NotImplementedError
+
+    async def ready(self) -> None:
+        ask(self._record, [self.fault])
+
+    def run(
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> None:
+        self._run(counts, args, given, None)
+
+    async def time(
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> float:
+        raise BufferError(
+            f"{self._record} cannot measure: it was made without the feature "
+            '"timestamp-query", which request_device() asks for where the adapter '
+            "has it"
+        )
+
+    def _run(
+        self,
+        counts: tuple[int, ...],
+        args: Sequence[Any],
+        given: tuple[Any, ...],
+        timestamps: Any,
+    ) -> Fault | None:
+        """Binds the arguments and submits; returns the fault of what it wrote, if
+        any."""
+        record = self._record
+        record.check_alive()
+        bound, groups = self.prepare(counts, views_of(args, given))
+        return self._submit(bound, groups, timestamps)
+
+    def prepare(
+        self, counts: tuple[int, ...], views: Sequence[Any]
+    ) -> tuple[list[Bound], tuple[int, ...]]:
+        """Checks the arguments and counts, and copies aside what must be."""
+        record = self._record
+        groups = self.check_call(counts, views)
+        bound = [
+            bind(record, view, i, self.declared(i), self._check)
+            if isinstance(view, View)
+            else bind_number(record, view, i, self.declared(i))
+            for i, view in enumerate(views)
+        ]
+        separate(record, views, bound)
+        return bound, groups
+
+    def declared(self, index: int) -> Binding | None:
+        """What the shader declares; None if that is not known."""
+        bindings = self._shader.bindings
+        return bindings[index] if bindings is not None else None
+
+    def check_call(
+        self, counts: tuple[int, ...], views: Sequence[Any]
+    ) -> tuple[int, ...]:
+        """The workgroups; raises for those and for another number of arguments."""
+        bindings = self._shader.bindings
+        if bindings is not None and len(views) != len(bindings):
+            names = ", ".join(binding.name for binding in bindings) or "none"
+            count = len(bindings)
+            raise ValueError(messages.wrong_count(self.label, names, count, len(views)))
+        return self.checked_groups(counts, views)
+
+    def checked_groups(
+        self, counts: tuple[int, ...], views: Sequence[Any]
+    ) -> tuple[int, ...]:
+        groups = counts if counts[0] else self._usual_groups(views)
+        limit = self._record.limits["maxComputeWorkgroupsPerDimension"]
+        if max(groups) > limit:
+            raise ValueError(messages.wrong_workgroups(limit, groups))
+        return groups
+
+    def _usual_groups(self, views: Sequence[Any]) -> tuple[int, ...]:
+        """One invocation for each element of the first argument that the shader may
+        write to."""
+        bindings, workgroup = self._shader.bindings, self._shader.workgroup
+
+        def refuse(why: str) -> BufferError:
+            return BufferError(messages.needs_workgroups(self.label, why))
+
+        if bindings is None:
+            raise refuse(messages.unknown_bindings())
+        if workgroup is None:
+            if self.fault is not None:
+                return 1, 1, 1  # it will not run
+            raise refuse(messages.unknown_workgroup())
+        x, y, z = workgroup
+        if (y, z) != (1, 1):
+            raise refuse(messages.several_axes(f"{x},{y},{z}"))
+        written = [binding for binding in bindings if binding.type == "storage"]
+        if not written:
+            raise refuse(messages.writes_nothing())
+        view = views[written[0].index]
+        count = count_of(view, written[0]) if isinstance(view, View) else None
+        if count is None:
+            raise refuse(messages.unknown_elements(written[0].index))
+        return max(1, -(-count // x)), 1, 1
+
+    def _submit(
+        self,
+        bound: Sequence[Bound],
+        groups: tuple[int, ...],
+        timestamps: Any,
+    ) -> Fault | None:
+        written = [one for one in bound if one.written]
+        for one in written:
+            one.slot.filled = max(one.slot.filled, one.offset + one.size)
+        targets = [one.back.part() if one.back else one.part() for one in written]
+        operate(
+            self._record,
+            self.what,
+            lambda: self._dispatch(bound, groups, timestamps),
+            reads=[one.part() for one in bound],
+            writes=targets,
+            after=self.fault,
+            label=self.label,
+        )
+        faults = (part.fault() for part in targets)
+        return next((fault for fault in faults if fault is not None), None)
+
+
+def views_of(args: Sequence[Any], given: tuple[Any, ...]) -> list[Any]:
+    """Arguments of a call: views of tensors, and numbers."""
+    _, bits, values = given
+    return [values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)]

@@ -1,0 +1,139 @@
+"""The table of GPUBuffers by handle.
+
+C knows a GPUBuffer by its handle, which is the memory of a tensor, and counts its
+holders. When the last is gone, C reports that, on any thread and wherever Python
+collects garbage: within any of the functions here, too. So what that changes (slots,
+pools) has no lock: each step is one of the interpreter's, which nothing interrupts.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from ... import _core
+from .faults import Faults
+from .record import Record
+
+
+class Slot:
+    """A GPUBuffer of tensors. Ours returns to the pool when nothing uses the slot any
+    more: neither a tensor nor, on whatever thread, an operation."""
+
+    __slots__ = (
+        *("buffer", "record", "own", "used", "end", "filled", "release", "faults"),
+        "hosts",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        record: Record,
+        buffer: Any,
+        *,
+        own: bool,
+        used: float,
+        end: int | None = None,
+        filled: int = 0,
+        release: Callable[[], Any] | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        self.record, self.buffer = record, buffer
+        #: Bytes from the start that the elements of the whole tensor use; a fraction if
+        #: they end within a byte.
+        self.used = used
+        #: Bytes from the start of the buffer that no other tensor uses.
+        self.end: int = buffer.size if end is None else end
+        #: Bytes from the start that may be other than 0, in our own buffers.
+        self.filled = filled
+        self.release = release
+        self.faults = Faults() if faults is None else faults
+        #: For a buffer over CPU memory: the CPU tensors over it, by packed dtype and
+        #: whether it is padded.
+        self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
+        self.own = own  # last: until then `__del__` does nothing
+        if own:
+            _ours.add(buffer)
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if getattr(self, "own", False) and not exiting():
+            _ours.discard(self.buffer)
+            if self.record.lost is None:
+                self.record.pool.give(self.buffer, self.filled)
+
+
+#: Our buffers under slots: else Python's collector, which may find both a slot and its
+#: buffer, would end the buffer as the slot gives it back.
+_ours: set[Any] = set()
+#: Faults of foreign buffers and of those handed out, which may come back.
+_faults: WeakKeyDictionary[Any, ref[Faults]] = WeakKeyDictionary()
+#: Faults of our own among these, which outlive the last tensor.
+_kept: WeakKeyDictionary[Any, Faults] = WeakKeyDictionary()
+
+
+def faults_of(buffer: Any) -> Faults:
+    """The faults of a foreign buffer, the same for all tensors over it."""
+    with _rare:
+        kept = _faults.get(buffer)
+        found = None if kept is None else kept()
+        if found is None:
+            found = Faults()
+            _faults[buffer] = ref(found)
+        return found
+
+
+def taken(slot: Slot) -> Any:
+    """The buffer of a slot, to hand out: it is never reused for another tensor, nor
+    destroyed."""
+    with _rare:
+        if slot.own:
+            slot.own = False
+            _ours.discard(slot.buffer)
+            slot.record.taken += 1
+        if slot.buffer not in _faults:
+            _faults[slot.buffer] = ref(slot.faults)
+            _kept[slot.buffer] = slot.faults
+    return slot.buffer
+
+
+slots: dict[int, Slot] = {}
+_handles = count(1)
+#: For what no finalizer of ours does. It is reentrant for those of other code.
+_rare = threading.RLock()
+
+
+def _on_drop(handle: int) -> None:
+    """Called by C, possibly within any of the functions here; again if it raises
+    KeyboardInterrupt, which comes only after a call."""
+    slot = slots.get(handle)
+    if slot is None:
+        return
+    slot.record.dropped(slot)
+    del slots[handle]
+    if slot.release is not None:
+        slot.release()
+
+
+_core._on_gpu_drop(_on_drop)
+
+
+def new_handle() -> int:
+    """An unused handle: 1 to 2**32 - 1, then from the start again."""
+    handle = next(_handles) & 0xFFFFFFFF
+    while handle == 0 or handle in slots:
+        handle = next(_handles) & 0xFFFFFFFF
+    return handle
+
+
+def slot_of(tensor: _core.Tensor) -> Slot:
+    """The slot of a WebGPU tensor; ReleasedError for an unknown handle."""
+    handle = _core._gpu(tensor)
+    slot = slots.get(handle)
+    if slot is None:
+        raise _core.ReleasedError(
+            f"GPU handle 0x{handle:x} belongs to no GPUBuffer known here: WebGPU "
+            "tensors can be shared only within one process and one copy of dlpack_web"
+        )
+    return slot

@@ -1,0 +1,1 @@
+"""A package: its conftest.py is not that of the folder above."""

@@ -1,0 +1,43 @@
+"""The cases of tests/browser/cases/py over a driver in memory (memory_driver.py), which need
+neither a GPU nor a page: what model/ does by itself."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TESTS = HERE.parents[1]
+CASES = TESTS / "browser" / "cases"
+if sys.platform == "emscripten":  # its wheel lacks the model
+    collect_ignore_glob = ["*"]
+else:
+    # This folder's gpu_world and the desktop's gpu_fixtures stand in the place of the page's.
+    folders = HERE, TESTS / "desktop", CASES / "py", CASES
+    sys.path[:0] = map(str, folders)
+    pytest.register_assert_rewrite(*(path.stem for path in CASES.glob("py/*.py")))
+
+    from collecting import pytest_pycollect_makemodule, pytest_pyfunc_call
+    from gpu_fixtures import device, gpu_features, nothing_leaks
+    from gpu_world import compiled
+    from memory_driver import Memory
+
+    from dlpack_web import _backends
+
+    __all__ = [
+        "device",
+        "gpu_features",
+        "nothing_leaks",
+        "pytest_pycollect_makemodule",
+        "pytest_pyfunc_call",
+    ]
+    MEMORY = Memory(compiled)
+
+    @pytest.fixture(autouse=True)
+    def _memory(monkeypatch):
+        """The default backend; other tests find none of its devices."""
+        monkeypatch.setattr(_backends, "_default", MEMORY)
+        _backends.owners.update(dict.fromkeys(MEMORY.records, MEMORY))
+        yield
+        for device_id in MEMORY.records:
+            del _backends.owners[device_id]

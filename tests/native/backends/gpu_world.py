@@ -1,0 +1,159 @@
+"""What the cases of tests/browser/cases/py need of a GPU in memory, in place of a page."""
+
+import asyncio
+import gc
+import re
+from types import SimpleNamespace
+
+import memory_driver
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+from dlpack_web import _core
+
+USAGE = {"STORAGE": 128, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "MAP_READ": 1}
+
+
+def only_in_a_page(reason):
+    return pytest.mark.skip(reason=f"in a page only: {reason}")
+
+
+def run(awaitable):
+    async def main():
+        return await awaitable
+
+    return asyncio.run(main())
+
+
+def live():
+    """Tensors alive, and GPU buffers under them."""
+    return dlw.live_tensors(), sum(row["buffers"] for row in dlw.webgpu.stats())
+
+
+def _memory_of(tensor):
+    return memoryview(_core._raw(tensor)[0])
+
+
+def set_bytes(tensor, data):
+    _memory_of(tensor)[:] = data
+
+
+def get_bytes(tensor):
+    return bytes(_memory_of(tensor))
+
+
+class _Counts:
+    before = None
+    staged = 0
+
+
+def _stage(self, *args, stage=memory_driver.Record.stage):
+    _Counts.staged += 1
+    return stage(self, *args)
+
+
+memory_driver.Record.stage = _stage
+
+
+def start_counting():
+    _Counts.before, _Counts.staged = dlw.webgpu.stats(), 0
+
+
+def counted():
+    """copies, copied_bytes and map_async since then."""
+    before, after = _Counts.before, dlw.webgpu.stats()
+
+    def more(name):
+        return sum(r[name] for r in after) - sum(r[name] for r in before)
+
+    moved = more("up") + more("down") + more("copied")
+    return SimpleNamespace(
+        copies=more("copies"), copied_bytes=moved, map_async=_Counts.staged
+    )
+
+
+def make_buffer(device, size, *flags):
+    usage = sum(USAGE[name] for name in flags or ("STORAGE", "COPY_SRC", "COPY_DST"))
+    return device.gpu.create_buffer(size, usage)
+
+
+def same(one, other):
+    return one is other
+
+
+def write_buffer(device, buffer, raw):
+    buffer.bytes[: len(raw)] = np.frombuffer(raw, "u1")
+
+
+async def bytes_of(device, buffer, count):
+    return buffer.bytes[:count].tobytes()
+
+
+def has_canvases():
+    return False
+
+
+def image_of(pixels):
+    pytest.skip("this GPU takes no images")
+
+
+def lacks(example):
+    return "this GPU compiles no WGSL"
+
+
+async def destroy(device):
+    device.gpu.destroy()
+
+
+def limit(holder, name):
+    return holder.limits[name]
+
+
+def has_feature(holder, name):
+    return name in holder.features
+
+
+def memory():
+    pytest.skip("this GPU's memory is that of the program")
+
+
+def callback(function):
+    return function
+
+
+def forget(given):
+    pass
+
+
+def collect():
+    gc.collect()
+    return True
+
+
+# --- shaders ------------------------------------------------------------------------------
+
+SEE = re.compile(r"var<storage, (read|read_write)> x: array<(u32|vec[24]u|array.*)>;")
+WORDS = {"u32": 1, "vec2u": 2, "vec4u": 4, "array<u32, 8>": 8}
+
+
+def compiled(wgsl, entry):
+    """The shaders of gpu_padding.py; the cases of others are skipped as they run."""
+    found = SEE.search(wgsl)
+    if found is None or "seen[0] +=" not in wgsl:
+        return _skip
+    return lambda groups, x, seen, k: _see(*found.groups(), x, seen, k)
+
+
+def _skip(*_):
+    pytest.skip("this GPU compiles no WGSL")
+
+
+def _see(access, element, x, seen, k):
+    shown, seen = x.view("u4"), seen.view("u4")
+    count = shown.size // WORDS[element]
+    shown = shown[: count * WORDS[element]]
+    seen[0] += count + 1000 * k.view("u4")[0]
+    seen[1 : 1 + shown.size] += shown
+    if access == "read_write":
+        shown[...] = ~shown
