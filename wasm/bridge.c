@@ -282,7 +282,7 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
   return PyErr_Format(PyExc_TypeError, "a kernel needs at least one tensor");
 }
 
-/* The struct that JavaScript reads first (js/src/pyodide/seam.ts has the same order).
+/* The struct that JavaScript reads first (js/src/pyodide/calls.ts has the same order).
  */
 typedef struct {
   double kernel, site, workgroups[3], numbers, count, values[MAX_ARGUMENTS];

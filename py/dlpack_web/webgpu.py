@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypedDict, 
 
 from ._backends import backend, browser
 from ._backends import stats as all_stats
-from ._backends.browser import seam
+from ._backends.browser import bridge
 from ._backends.calls import refuse_recorded
 from ._kernels.batch import Batch, batch
 from ._kernels.elementwise import ElementwiseKernel
@@ -174,8 +174,8 @@ async def share_device(
     libraries = {
         name: library for name, library in given.items() if library is not None
     }
-    promise = seam.call("shareDevice", seam.options(libraries))
-    return webgpu_device(await seam.finish(promise))
+    promise = bridge.call("shareDevice", bridge.options(libraries))
+    return webgpu_device(await bridge.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:
@@ -280,7 +280,7 @@ def frames(
     (1, 32)
     """
     target, wanted = _target(device) or default_device(), parse_dtype(dtype)
-    options = seam.options({"dtype": str(wanted), "channels": channels})
+    options = bridge.options({"dtype": str(wanted), "channels": channels})
     return Frames(browser.Frames(source, target.id, options))
 
 
@@ -375,8 +375,8 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
     refuse_recorded(tensor, False)
-    promise = seam.call("toCanvas", seam.site(), id(tensor), js_canvas)
-    await seam.finish(promise)
+    promise = bridge.call("toCanvas", bridge.site(), id(tensor), js_canvas)
+    await bridge.finish(promise)
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":

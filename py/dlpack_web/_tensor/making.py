@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .. import _core
 from .._backends import backend
-from .._backends.browser import seam
+from .._backends.browser import bridge
 from .._layout import views
 from .._layout.dtype import parse_dtype
 from .._layout.words import type_of
@@ -103,7 +103,7 @@ def to_js(x: object) -> Any:
     >>> tensor.release()
     """
     with share(x) as tensor:
-        return seam.call_with("tensorAt", (tensor,))
+        return bridge.call_with("tensorAt", (tensor,))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -122,9 +122,9 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    take = seam.method("fromJs")
-    if seam.is_js(obj):
-        return made(seam.receive(take, obj))
+    take = bridge.method("fromJs")
+    if bridge.is_js(obj):
+        return made(bridge.receive(take, obj))
     try:
         return share(obj)
     except TypeError:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
 
 from .. import _core
 from .._backends import backend_of
-from .._backends.browser import seam
+from .._backends.browser import bridge
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
@@ -287,8 +287,8 @@ class Tensor(Facts):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = seam.Kept(seam.method("tensorAt"), id(self))
-        assert isinstance(twin, seam.Kept)
+            twin = self._js = bridge.Kept(bridge.method("tensorAt"), id(self))
+        assert isinstance(twin, bridge.Kept)
         return twin.js
 
     @property

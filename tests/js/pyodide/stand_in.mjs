@@ -1,7 +1,7 @@
 // A stand-in for Pyodide whose C core is this file: tests see what is read from which byte, written where, and
 // held for how long.
 import assert from "node:assert/strict";
-import { attach } from "../../../js/dist/pyodide/seam.js";
+import { attach } from "../../../js/dist/pyodide/calls.js";
 
 // Bytes of wasm/bridge.c's scratch, of a dlw_tensor and its lists, and of elements.
 export const [SCRATCH, STRUCT, LISTS, DATA] = [1024, 4096, 8192, 16384];
@@ -139,7 +139,7 @@ export function since(fake) {
 
 export function connected(changes) {
   const fake = fakePyodide(changes);
-  const seam = attach(fake.pyodide);
+  const calls = attach(fake.pyodide);
   since(fake);
-  return { fake, seam, bridge: seam.bridge };
+  return { fake, calls, bridge: calls.bridge };
 }

@@ -7,9 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
-from .files import keep as keep
-from .files import kept as kept
-from .seam import (
+from .bridge import (
     Kept,
     call,
     call_with,
@@ -28,9 +26,11 @@ from .seam import (
     site,
     wait_for,
 )
-from .seam import block_on as block_on
-from .seam import can_block as can_block
-from .seam import is_loaded as is_loaded
+from .bridge import block_on as block_on
+from .bridge import can_block as can_block
+from .bridge import is_loaded as is_loaded
+from .files import keep as keep
+from .files import kept as kept
 
 
 def stats() -> list[dict[str, Any]]:
@@ -42,9 +42,11 @@ def stats() -> list[dict[str, Any]]:
 
 
 def features() -> dict[str, Any]:
-    seam = ready()
+    javascript = ready()
     blocking = can_block()
-    js_found = block_on(seam.features()) if blocking else seam.featuresAtOnce()
+    js_found = (
+        block_on(javascript.features()) if blocking else javascript.featuresAtOnce()
+    )
     found: dict[str, Any] = js_found.to_py()
     return {"browser": True, "canBlock": blocking} | found
 

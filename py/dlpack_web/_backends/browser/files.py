@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _core
-from .seam import (
+from .bridge import (
     IN_BROWSER,
     Kept,
     call,

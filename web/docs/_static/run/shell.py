@@ -406,16 +406,16 @@ def _draw(tensor: Any, number: int) -> None:
     import js
     from pyodide.ffi import can_run_sync, run_sync
 
-    from dlpack_web._backends.browser import seam
+    from dlpack_web._backends.browser import bridge
 
     name = str(tensor.device)
     canvas = _canvases.get(name) or js.OffscreenCanvas.new(1, 1)
     _canvases[name] = canvas
-    drawn = seam.call("toCanvas", seam.site(), id(tensor), canvas)
+    drawn = bridge.call("toCanvas", bridge.site(), id(tensor), canvas)
     if can_run_sync():
-        run_sync(seam.finish(drawn))
+        run_sync(bridge.finish(drawn))
     else:
-        drawing = asyncio.ensure_future(seam.finish(drawn))
+        drawing = asyncio.ensure_future(bridge.finish(drawn))
         drawing.add_done_callback(_drawn)
     send_picture(number, canvas.transferToImageBitmap())
 

@@ -1,6 +1,6 @@
-"""The seam between Python and the browser: the only room that imports js or pyodide.
+"""The bridge between Python and JavaScript: the only module that imports js or pyodide.
 
-The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A
+The JavaScript side is one object per Pyodide (PythonCalls in js/src/pyodide/calls.ts). A
 page that called `connect(pyodide)` has passed it in; otherwise the copy in this wheel
 is evaluated at the first use.
 
@@ -37,22 +37,22 @@ if IN_BROWSER:
     # Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
     _INTERRUPTED_WAITS = _VERSION >= (314, 0, 5)
 
-_seam: Any = None
+_javascript: Any = None
 
 
-def _attach(seam: Any) -> None:
+def _attach(javascript: Any) -> None:
     """Called by JavaScript's `connect(pyodide)`."""
-    global _seam
-    if _seam is None:
-        _seam = seam
-        seam.onFault(create_proxy(_warn))
+    global _javascript
+    if _javascript is None:
+        _javascript = javascript
+        javascript.onFault(create_proxy(_warn))
 
 
 def ready() -> Any:
     """The JavaScript side; BufferError if there is none."""
-    if _seam is None:
+    if _javascript is None:
         _attach(_load())
-    return _seam
+    return _javascript
 
 
 def _load() -> Any:
@@ -113,7 +113,7 @@ def _in_python(message: str) -> str:
 
 def _locate(made: Any, error: Any) -> None:
     """Adds the place of the call to the exception for a fault."""
-    place = _place(_seam.siteOf(error))
+    place = _place(_javascript.siteOf(error))
     if place is not None:
         made.args = (f"{made}\ncalled at {place.filename}:{place.lineno}",)
     if isinstance(made, _core.KernelError):
@@ -274,7 +274,7 @@ def is_js(x: object) -> bool:
 
 def is_loaded() -> bool:
     """Whether the JavaScript side is loaded."""
-    return _seam is not None
+    return _javascript is not None
 
 
 def can_block() -> bool:

@@ -57,7 +57,7 @@ const files = () => import("../open/index.js");
  * `Tensor` that the caller keeps during the call, to Python as a new hold in the C core for it to
  * take over.
  */
-export class PythonSeam {
+export class PythonCalls {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
   readonly #host: PyodideHost;
@@ -634,19 +634,19 @@ function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => P
 /** Workgroups along x, y, z; where x is 0, the default. */
 const countsOf = (counts: readonly number[]) => (counts[0] === 0 ? undefined : counts);
 
-/** The seam of each connected Pyodide, by its module object. */
-const seams = shared("seams", () => new WeakMap<object, object>());
+/** The calls of each connected Pyodide, by its module object. */
+const attached = shared("calls", () => new WeakMap<object, object>());
 
 /**
- * The seam of a Pyodide, made at the first call. `dlpack_web` must be importable. Used by
+ * The calls of a Pyodide, made at the first call. `dlpack_web` must be importable. Used by
  * `connect()`, and by the copy of this code in the wheel for notebooks.
  */
-export function attach(pyodide: Pyodide): PythonSeam {
+export function attach(pyodide: Pyodide): PythonCalls {
   const module = moduleOf(pyodide);
-  let seam = seams.get(module) as PythonSeam | undefined;
-  if (seam === undefined) {
-    seam = new PythonSeam(pyodide);
-    seams.set(module, seam);
+  let calls = attached.get(module) as PythonCalls | undefined;
+  if (calls === undefined) {
+    calls = new PythonCalls(pyodide);
+    attached.set(module, calls);
   }
-  return seam;
+  return calls;
 }
