@@ -31,6 +31,7 @@ import { read } from "../webgpu/transfer.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
+import * as L from "./layout.js";
 import { Waits } from "./waits.js";
 
 /** The result of Arrow's adapter with `nulls: "mask"`. */
@@ -70,7 +71,7 @@ export class PythonCalls {
   #failure: unknown;
 
   constructor(pyodide: Pyodide) {
-    const host = new PyodideHost(pyodide, releaseSlot, (address) => this.#run(address));
+    const host = new PyodideHost(pyodide, releaseSlot, (kernel) => this.#run(kernel));
     this.#host = host;
     this.#heap = new HeapStorage(host);
     this.#waits = new Waits(host);
@@ -264,37 +265,23 @@ export class PythonCalls {
     throw error;
   }
 
-  /**
-   * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (x is
-   * 0: the default), and a number or the address of a Tensor for each argument, which need not be
-   * held meanwhile. Bit i of `numbers` is set if argument i is a number. It does not run once
-   * it was given up.
-   */
-  time(
-    work: number,
-    site: number,
-    deviceId: number,
-    kernel: Kernel,
-    x: number,
-    y: number,
-    z: number,
-    numbers: number,
-    ...args: number[]
-  ): Promise<number> {
+  /** Runs the kernel of a call, resolving to the GPU's time in ms. It does not run once it was given up. */
+  time(work: number, kernel: Kernel): Promise<number> {
     return this.#until(work, async (signal) => {
-      const given: Argument[] = [];
+      const held: Argument[] = [];
       try {
-        for (const [i, arg] of args.entries()) {
-          given.push((numbers >>> i) & 1 ? arg : this.tensorAt(arg));
-        }
+        const call = this.#call((args, workgroups, site) => {
+          for (const arg of args) held.push(isTensor(arg) ? arg._share() : arg);
+          return { workgroups, site };
+        });
         const { timed } = await later();
-        return await timed(this.device(deviceId), (timestampWrites) => {
+        return await timed(kernel._record.device.gpu, (timestampWrites) => {
           signal.throwIfAborted();
-          const workgroups = countsOf([x, y, z]);
-          calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+          const { workgroups } = call;
+          calledAt(call.site, () => kernel.run(held, { workgroups, timestampWrites }));
         });
       } finally {
-        for (const arg of given) if (typeof arg !== "number") arg.release();
+        for (const arg of held) if (isTensor(arg)) arg.release();
       }
     });
   }
@@ -304,37 +291,18 @@ export class PythonCalls {
     return new Batch(this.device(deviceId));
   }
 
-  /** Records a call: {@link time}'s arguments, with the address of a `dlw_tensor` for a tensor. */
-  batchAdd(
-    site: number,
-    batch: Batch,
-    kernel: Kernel,
-    x: number,
-    y: number,
-    z: number,
-    numbers: number,
-    ...args: number[]
-  ): void {
-    this.#withArguments(numbers, args, (given) => {
-      const workgroups = countsOf([x, y, z]);
-      calledAt(site, () => batch._record(kernel, given, { workgroups }));
-    });
+  /** Records a call. */
+  batchAdd(batch: Batch, kernel: Kernel): void {
+    this.#call((args, workgroups, site) =>
+      calledAt(site, () => batch._record(kernel, args, { workgroups })),
+    );
   }
 
-  /** Changes a recorded call; `places` are the positions of `args` in it. */
-  batchUpdate(
-    batch: Batch,
-    index: number,
-    x: number,
-    y: number,
-    z: number,
-    places: ArrayLike<number>,
-    numbers: number,
-    ...args: number[]
-  ): void {
-    this.#withArguments(numbers, args, (given) => {
-      const changed = Object.fromEntries(given.map((arg, i) => [places[i] as number, arg]));
-      batch.update(index, { args: changed, workgroups: countsOf([x, y, z]) });
+  /** Changes a recorded call; `places` are the positions of the arguments in it. */
+  batchUpdate(batch: Batch, index: number, places: ArrayLike<number>): void {
+    this.#call((given, workgroups) => {
+      const args = Object.fromEntries(given.map((arg, i) => [places[i] as number, arg]));
+      batch.update(index, { args, workgroups });
     });
   }
 
@@ -520,18 +488,13 @@ export class PythonCalls {
     });
   }
 
-  /** Called by C with the address of a kernel's arguments. */
-  #run(address: number): 0 | 1 {
+  /** Called by C with the number of a kernel. */
+  #run(number: number): 0 | 1 {
     try {
-      const call = this.#heap.kernelCall(address);
-      const at = (i: number) => call[i] as number;
-      const kernel = this.#kernels.get(at(0))?.deref();
-      if (kernel === undefined) throw new TypeError(`there is no kernel ${at(0)}`);
-      const args = new Array<number>(at(6));
-      for (let i = 0; i < args.length; i++) args[i] = at(7 + i);
-      const workgroups = countsOf([at(2), at(3), at(4)]);
-      this.#withArguments(at(5), args, (given) =>
-        calledAt(at(1), () => kernel.run(given, { workgroups })),
+      const kernel = this.#kernels.get(number)?.deref();
+      if (kernel === undefined) throw new TypeError(`there is no kernel ${number}`);
+      this.#call((args, workgroups, site) =>
+        calledAt(site, () => kernel.run(args, { workgroups })),
       );
       return 1;
     } catch (error) {
@@ -540,20 +503,26 @@ export class PythonCalls {
     }
   }
 
-  /** Calls `use` with a kernel's arguments: numbers, and tensors without a hold. */
-  #withArguments(
-    numbers: number,
-    args: readonly number[],
-    use: (given: readonly Argument[]) => void,
-  ): void {
-    const given: Argument[] = [];
+  /**
+   * Calls `use` with the kernel call that C describes: its arguments, whose tensors have no hold;
+   * the workgroups, undefined: the default; and Python's number of it.
+   */
+  #call<R>(
+    use: (args: readonly Argument[], workgroups: number[] | undefined, site: number) => R,
+  ): R {
+    const call = this.#heap.kernelCall();
+    const at = (i: number) => call[i] as number;
+    const site = at(0);
+    const workgroups = at(1) === 0 ? undefined : [at(1), at(2), at(3)];
+    const count = at(4);
+    const args: Argument[] = [];
     try {
-      for (const [i, arg] of args.entries()) {
-        given.push((numbers >>> i) & 1 ? arg : this.#heap.peek(arg));
+      for (let i = L.CALL_ARGUMENTS; args.length < count; i += 2) {
+        args.push(at(i) === L.TENSOR ? this.#heap.peek(at(i + 1)) : at(i + 1));
       }
-      use(given);
+      return use(args, workgroups, site);
     } finally {
-      for (const arg of given) if (typeof arg !== "number") arg._detach();
+      for (const arg of args) if (typeof arg !== "number") arg._detach();
     }
   }
 
@@ -630,9 +599,6 @@ function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => P
     },
   };
 }
-
-/** Workgroups along x, y, z; where x is 0, the default. */
-const countsOf = (counts: readonly number[]) => (counts[0] === 0 ? undefined : counts);
 
 /** The calls of each connected Pyodide, by its module object. */
 const attached = shared("calls", () => new WeakMap<object, object>());

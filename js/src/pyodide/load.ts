@@ -3,8 +3,8 @@ import type { URL as AnyURL } from "../core/globals.js";
 import { watchForLeaks } from "../core/leaks.js";
 import { watchForWholeBuffers } from "../core/viewwatch.js";
 import type { Bridge } from "./bridge.js";
-import { moduleOf, type Pyodide } from "./host.js";
 import { attach } from "./calls.js";
+import { moduleOf, type Pyodide } from "./host.js";
 import { findWheel, install, isInstalled, lastLine } from "./wheel.js";
 
 /** Options of `connect`. */

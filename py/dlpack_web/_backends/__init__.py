@@ -16,40 +16,30 @@ from typing import Any, Protocol
 from .._core import Tensor
 from .._layout.dtype import DType
 
+#: Of a kernel.
+type Arguments = tuple[Tensor | float, ...]
+
 
 class BackendKernel(Protocol):
-    """A shader on one device. `args` are Tensors on it, and numbers; `given` is what
-    `_core._arguments` returned when it checked them; counts of workgroups: 0 for the
-    default."""
+    """A shader on one device. `args` are Tensors on it, and floats: `_core._arguments`
+    has checked them; counts of workgroups: 0 for the default."""
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
-    ) -> None: ...
-    def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
-    ) -> Awaitable[float]: ...
+    def run(self, counts: tuple[int, ...], args: Arguments, /) -> None: ...
+    def time(self, counts: tuple[int, ...], args: Arguments, /) -> Awaitable[float]: ...
     def ready(self) -> Awaitable[None]: ...
 
 
 class BackendBatch(Protocol):
-    """Recorded calls of kernels of one device, with holds on their tensors. `args` and
-    `given` as for BackendKernel; `places` are the positions of `args` in the call."""
+    """Recorded calls of kernels of one device, with holds on their tensors. `args` as
+    for BackendKernel; `places` are their positions in the call."""
 
-    def add(
-        self,
-        kernel: Any,
-        counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
-        /,
-    ) -> None: ...
+    def add(self, kernel: Any, counts: tuple[int, ...], args: Arguments, /) -> None: ...
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
         /,
     ) -> None: ...
     def uses(self, tensor: Tensor, writing: bool, /) -> bool: ...

@@ -1,9 +1,11 @@
 """Recorded calls of kernels in a page: one message runs them all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
+from .._backends import Arguments
 from .._backends.desktop.batch import meet, updated
 from .._backends.desktop.buffers import View
 from .._backends.desktop.work import Part
@@ -39,24 +41,20 @@ class Batch:
         self,
         kernel: Kernel,
         counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
-        merged = [values[i] if bits >> i & 1 else arg for i, arg in enumerate(args)]
-        self._calls = (*self._calls, _recorded(kernel, counts, merged))
+        self._calls = (*self._calls, _recorded(kernel, counts, args))
 
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
         self._link.record.check_alive()
         old = self._calls[index]
-        merged = updated(old.kernel, old.args, places, args, given)
+        merged = updated(old.kernel, old.args, places, args)
         new = _recorded(old.kernel, counts if counts[0] else old.counts, merged)
         new.call["site"] = old.call["site"]
         self._calls = tuple(new if one is old else one for one in self._calls)
@@ -82,12 +80,13 @@ class Batch:
         return len(self._calls)
 
 
-def _recorded(kernel: Kernel, counts: tuple[int, ...], given: list[Any]) -> _Recorded:
+def _recorded(
+    kernel: Kernel, counts: tuple[int, ...], given: Sequence[Any]
+) -> _Recorded:
     args = tuple(
         _core.from_dlpack(x) if isinstance(x, _core.Tensor) else x for x in given
     )
-    numbers = sum(1 << i for i, x in enumerate(args) if not isinstance(x, _core.Tensor))
-    call = kernel.call(counts, args, (0, numbers, args))
+    call = kernel.call(counts, args)
     views = [View(x) for x in args if isinstance(x, _core.Tensor)]
     writes = tuple(v.part() for v in views if v.slot.buffer.number in call["writes"])
     return _Recorded(kernel, counts, args, call, tuple(v.part() for v in views), writes)

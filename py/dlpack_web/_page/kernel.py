@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from .. import _core
+from .._backends import Arguments
 from .._backends.desktop.arguments import Bound, bind, check_apart, pack_number
 from .._backends.desktop.buffers import View
 from .._backends.desktop.kernel import Kernel as DesktopKernel
@@ -62,32 +64,23 @@ class Kernel(DesktopKernel):
     async def ready(self) -> None:
         await self._link.answer("ready", kernel=self.number)
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        self._link.op({"op": "run", "calls": [self.call(counts, args, given)]})
+    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+        self._link.op({"op": "run", "calls": [self.call(counts, args)]})
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
         self._record.check_alive()
         if "timestamp-query" not in self._record.gpu.features:
             raise BufferError(
                 f"{self._record} cannot measure: its adapter lacks the feature "
                 '"timestamp-query"'
             )
-        call = self.call(counts, args, given)
+        call = self.call(counts, args)
         return float(await self._link.answer("time", call=call))
 
-    def call(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> dict[str, Any]:
+    def call(self, counts: tuple[int, ...], args: Arguments) -> dict[str, Any]:
         """A call that passed all checks, as the page runs it."""
         self._record.check_alive()
-        _, bits, values = given
-        places = [
-            values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
-        ]
+        places = [View(x) if isinstance(x, _core.Tensor) else x for x in args]
         bound, groups = self.bound(counts, places)
         facts = [
             fact_of(each) if isinstance(each, View) else _number(each)

@@ -56,15 +56,13 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
   const kernel = calls.kernel(7, SOURCE, "main", "mine", true, id, []);
   const number = calls.numberOf(kernel);
   const { tensor, address } = onGPU(fake, gpu);
-  const call = (...facts) => {
-    const at = 32768;
-    new Float64Array(fake.memory.buffer, at, facts.length).set(facts);
-    return fake.functions[1][0](at);
+  const call = (kernel, workgroups, ...args) => {
+    fake.describeCall(7, workgroups, args);
+    return fake.functions[1][0](kernel);
   };
   const before = liveTensors();
-  // number, site, workgroups x, y, z, which arguments are numbers, how many, arguments
-  assert.equal(call(number, 7, 0, 0, 0, 2, 2, address, 1.5), 1);
-  assert.equal(call(number, 7, 4, 5, 6, 2, 2, address, 2.5), 1);
+  assert.equal(call(number, [0, 0, 0], [address], 1.5), 1);
+  assert.equal(call(number, [4, 5, 6], [address], 2.5), 1);
   assert.deepEqual(log.dispatched, [
     [3, 1, 1],
     [4, 5, 6],
@@ -73,9 +71,9 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
     log.written.map(([, data]) => data[0]),
     [1.5, 2.5],
   );
-  assert.equal(call(number, 7, 0, 0, 0, 0, 1, address), 0);
+  assert.equal(call(number, [0, 0, 0], [address]), 0);
   assert.throws(() => calls.failure(), { name: "RangeError", message: /\(x, u\): 2, not 1/ });
-  assert.equal(call(number + 1, 7, 0, 0, 0, 0, 0), 0);
+  assert.equal(call(number + 1, [0, 0, 0]), 0);
   assert.throws(() => calls.failure(), {
     name: "TypeError",
     message: `there is no kernel ${number + 1}`,
@@ -93,7 +91,8 @@ test("a kernel that Python gave up to time does not run", async () => {
   const kernel = calls.kernel(7, SOURCE, "main", "mine", true, id, []);
   const before = liveTensors();
   const { tensor, address } = onGPU(fake, gpu);
-  const timing = calls.time(5, 7, id, kernel, 0, 0, 0, 2, address, 1.5);
+  fake.describeCall(7, [0, 0, 0], [[address], 1.5]);
+  const timing = calls.time(5, kernel);
   tensor.release(); // what Python has at the address now is something else
   fake.describe({ shape: [0] });
   calls.giveUp(4);

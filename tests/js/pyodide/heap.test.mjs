@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
-import { moduleOf } from "../../../js/dist/pyodide/host.js";
 import { attach } from "../../../js/dist/pyodide/calls.js";
+import { moduleOf } from "../../../js/dist/pyodide/host.js";
 import { connected, DATA, fakePyodide, since } from "./stand_in.mjs";
 
 test("what is missing of a Pyodide is named", () => {

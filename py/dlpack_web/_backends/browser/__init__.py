@@ -7,6 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
+from .. import Arguments
 from .bridge import (
     Kept,
     call,
@@ -20,6 +21,7 @@ from .bridge import (
     keep_sites,
     method,
     options,
+    pass_call,
     ready,
     receive,
     receive_later,
@@ -101,7 +103,8 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
 async def read(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
-    await finish_work("read", *map(id, (*sources, *targets)))
+    addresses = map(id, (*sources, *targets))
+    await finish_work(lambda work: call("read", work, *addresses))
 
 
 def read_blocking(
@@ -186,22 +189,17 @@ class Kernel:
         self._js = js_kernel
         self._number = call("numberOf", js_kernel)
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        if not _core._run(self._number, site(2), counts, given, args):
+    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+        if not _core._run(self._number, site(2), counts, args):
             call("failure")
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
-        device_id, bits, values = given
-        addresses = (
-            value if bits >> i & 1 else id(arg)
-            for i, (value, arg) in enumerate(zip(values, args, strict=True))
-        )
-        facts = site(), device_id, self._js, *counts, bits, *addresses
-        return float(await finish_work("time", *facts))
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
+        number = site()
+
+        def begin(work: int) -> Any:
+            return pass_call(method("time"), (work, self._js), number, counts, args)
+
+        return float(await finish_work(begin))
 
     async def ready(self) -> None:
         await finish(call("ready", self._js))
@@ -232,26 +230,23 @@ class Batch:
         self,
         kernel: Kernel,
         counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
         number = site(2)
         self._sites.append(number)
         keep_sites([number], True)  # as long as the batch may run
-        call("batchAdd", number, self._js, kernel._js, *counts, bits, *values)
+        given = self._js, kernel._js
+        pass_call(method("batchAdd"), given, number, counts, args)
 
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
-        where = js_list(places)
-        call("batchUpdate", self._js, index, *counts, where, bits, *values)
+        given = self._js, index, js_list(places)
+        pass_call(method("batchUpdate"), given, 0, counts, args)
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         return bool(call_with("batchUses", (tensor,), self._js, writing))

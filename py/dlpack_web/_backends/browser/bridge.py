@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from ... import _core
+from .. import Arguments
 from ..calls import Call, calling, warn
 
 IN_BROWSER = sys.platform == "emscripten"
@@ -178,6 +179,18 @@ def invoke(function: Any, *args: Any) -> Any:
         raise _translated(error) from None
 
 
+def pass_call(
+    function: Any,
+    given: tuple[Any, ...],
+    number: int,
+    counts: tuple[int, ...],
+    args: Arguments,
+) -> Any:
+    """Calls a function of the JavaScript side, which finds the number, workgroups and
+    arguments of a kernel's call in memory; its errors become Python's."""
+    return invoke(_core._pass, function, given, number, counts, args)
+
+
 def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
     """`call` with the addresses of Tensors as first arguments."""
     return call(name, *map(id, tensors), *args)
@@ -212,12 +225,12 @@ async def finish(promise: Awaitable[Any]) -> Any:
 _works = count(1)
 
 
-async def finish_work(name: str, *args: Any) -> Any:
-    """Awaits what a method of the JavaScript side does, which gets a number first. If
-    the wait ends otherwise, JavaScript gives it up."""
+async def finish_work(begin: Callable[[int], Awaitable[Any]]) -> Any:
+    """Awaits what the JavaScript side begins, which gets a number. If the wait ends
+    otherwise, JavaScript gives it up."""
     work = next(_works)
     try:
-        return await finish(call(name, work, *args))
+        return await finish(begin(work))
     except BaseException:
         call("giveUp", work)
         raise

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import parse_dtype
+from .. import Arguments
 from ..calls import Call, calling
 from . import wgpu
 from .arguments import Bound, pack_number
@@ -58,25 +59,21 @@ class Batch:
         self,
         kernel: Kernel,
         counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
-        numbers = [values[i] if bits >> i & 1 else arg for i, arg in enumerate(args)]
-        self._calls.append(self._prepare(kernel, counts, numbers, calling(2)))
+        self._calls.append(self._prepare(kernel, counts, args, calling(2)))
 
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
         self._record.check_alive()
         calls = self._calls
         old = calls[index]
-        merged = updated(old.kernel, old.args, places, args, given)
+        merged = updated(old.kernel, old.args, places, args)
         counts = counts if counts[0] else old.counts
         changed = [merged[place] for place in places]
         before = [old.args[place] for place in places]
@@ -253,17 +250,15 @@ def updated(
     before: Sequence[Any],
     places: Sequence[int],
     args: Sequence[Any],
-    given: tuple[Any, ...],
 ) -> list[Any]:
     """Arguments of a call, some of them replaced; ValueError: there is no such place."""
-    _, bits, values = given
     merged = list(before)
-    for at, place in enumerate(places):
+    for place, arg in zip(places, args, strict=True):
         if not 0 <= place < len(merged):
             raise ValueError(
                 f"{kernel.what} has {len(merged)} arguments, and no number {place}"
             )
-        merged[place] = values[at] if bits >> at & 1 else args[at]
+        merged[place] = arg
     return merged
 
 

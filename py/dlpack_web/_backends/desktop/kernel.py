@@ -4,6 +4,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ... import _core
+from .. import Arguments
 from ..checks import with_lines
 from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
@@ -78,14 +80,10 @@ class Kernel:
     async def ready(self) -> None:
         ask(self._record, [self.fault])
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        self._run(counts, args, given, None)
+    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+        self._run(counts, args, None)
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
         record = self._record
         record.check_alive()
         if not wgpu.has_feature(record.gpu, "timestamp-query"):
@@ -109,7 +107,7 @@ class Kernel:
             "beginning_of_pass_write_index": 0,
             "end_of_pass_write_index": 1,
         }
-        ask(record, [self._run(counts, args, given, writes)])
+        ask(record, [self._run(counts, args, writes)])
 
         def read() -> Any:
             encoder = gpu.create_command_encoder()
@@ -125,18 +123,14 @@ class Kernel:
     def _run(
         self,
         counts: tuple[int, ...],
-        args: Sequence[Any],
-        given: tuple[Any, ...],
+        args: Arguments,
         timestamps: dict[str, Any] | None,
     ) -> Fault | None:
         """Binds the arguments and submits; returns the fault of what it wrote, if
         any."""
         record = self._record
         record.check_alive()
-        _, bits, values = given
-        views = [
-            values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
-        ]
+        views = [View(x) if isinstance(x, _core.Tensor) else x for x in args]
         bound, groups = self.prepare(counts, views)
         return self._submit(bound, groups, timestamps)
 
