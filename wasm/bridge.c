@@ -278,9 +278,9 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
 }
 
 /* A call of a kernel, as JavaScript reads it (js/src/pyodide/layout.ts has the same
- * order and kinds): the number of Python's call, workgroups, and arguments, each with
- * its kind. A tensor is the address of its struct. There is one, not on the stack:
- * JavaScript may have used that up. */
+ * order, kernels.ts the kinds): the number of Python's call, workgroups, and arguments,
+ * each with its kind. A tensor is the address of its struct. There is one, not on the
+ * stack: JavaScript may have used that up. */
 enum { NUMBER, TENSOR };
 static struct {
   double site, workgroups[3], count;

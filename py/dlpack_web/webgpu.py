@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypedDict, Unpack
 
-from ._backends import backend, browser
+from ._backends import backend, javascript
 from ._backends import stats as all_stats
-from ._backends.browser import bridge
 from ._backends.calls import refuse_recorded
 from ._kernels.batch import Batch, batch
 from ._kernels.elementwise import ElementwiseKernel
@@ -174,8 +173,9 @@ async def share_device(
     libraries = {
         name: library for name, library in given.items() if library is not None
     }
-    promise = bridge.call("shareDevice", bridge.options(libraries))
-    return webgpu_device(await bridge.finish(promise))
+    share = javascript.calls().adapters.shareDevice
+    promise = javascript.invoke(share, javascript.options(libraries))
+    return webgpu_device(await javascript.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:
@@ -280,8 +280,13 @@ def frames(
     (1, 32)
     """
     target, wanted = _target(device) or default_device(), parse_dtype(dtype)
-    options = bridge.options({"dtype": str(wanted), "channels": channels})
-    return Frames(browser.Frames(source, target.id, options))
+    make = javascript.calls().images.frames
+    options = javascript.options({"dtype": str(wanted), "channels": channels})
+    if not javascript.is_js(source):
+        raise TypeError(
+            f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
+        )
+    return Frames(javascript.Kept(make, source, target.id, options))
 
 
 class Frames:
@@ -296,8 +301,8 @@ class Frames:
     >>> frames.stop()
     """
 
-    def __init__(self, source: browser.Frames) -> None:
-        self._source = source
+    def __init__(self, kept: "javascript.Kept[Any]") -> None:
+        self._kept = kept
         self._last: Tensor | None = None
 
     def __aiter__(self) -> Self:
@@ -305,10 +310,11 @@ class Frames:
 
     async def __anext__(self) -> Tensor:
         self._let_go()
-        raw = await self._source.next()
-        if raw is None:
+        found = await javascript.finish(javascript.invoke(self._kept.js.next))
+        if found is None:
             raise StopAsyncIteration
-        self._last = made(raw)
+        take = javascript.calls().tensors.fromJs
+        self._last = made(javascript.receive(take, found))
         return self._last
 
     def stop(self) -> None:
@@ -321,7 +327,7 @@ class Frames:
         >>> [image async for image in frames]
         []
         """
-        self._source.stop()
+        self._kept.js.release()
         self._let_go()
 
     @property
@@ -339,7 +345,8 @@ class Frames:
         0
         >>> frames.stop()
         """
-        return self._source.stats()
+        found: dict[str, float] = self._kept.js.stats().to_py()
+        return found
 
     def __enter__(self) -> Self:
         return self
@@ -375,8 +382,9 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
     refuse_recorded(tensor, False)
-    promise = bridge.call("toCanvas", bridge.site(), id(tensor), js_canvas)
-    await bridge.finish(promise)
+    draw = javascript.calls().images.toCanvas
+    promise = javascript.invoke(draw, javascript.site(), id(tensor), js_canvas)
+    await javascript.finish(promise)
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":

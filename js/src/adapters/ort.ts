@@ -9,7 +9,6 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { ON_CPU, ON_GPU } from "../onnxruntime/dtypes.js";
 import { realDevice } from "../webgpu/device.js";
 import {
   adapterFor,
@@ -31,6 +30,7 @@ import {
   takeOther,
 } from "./common.js";
 import { handed, joined } from "./faults.js";
+import { ON_CPU, ON_GPU } from "./ortdtypes.js";
 import { watchSession } from "./ortruns.js";
 import { WatchedDevice } from "./watched.js";
 

@@ -28,8 +28,6 @@ export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
  */
 export const CALL_ARGUMENTS = 5;
 export const CALL_LENGTH = CALL_ARGUMENTS + 2 * 32;
-/** The kind of an argument whose value is the address of a `dlw_tensor`; 0: a number. */
-export const TENSOR = 1;
 
 /** The source of wasm memory: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, get_args, overload
 
-from .._backends.browser import bridge
+from .._backends import javascript
 from .arrow import Masked
 from .device import CPU, Device, await_default_device, parse_device
 from .tensor import Tensor, made, share
@@ -53,12 +53,12 @@ class Adapter:
         if copy is not None:
             options["copy"] = copy
         valid = options.get("valid")
-        if valid is not None and not bridge.is_js(valid):
+        if valid is not None and not javascript.is_js(valid):
             with share(valid) as bools:
                 return self.to_js(x, **{**options, "valid": bools.js})
-        given = bridge.options(options)
+        given = javascript.options(options)
         with share(x) as tensor:
-            return bridge.invoke(self._js.give, id(tensor), given)
+            return javascript.invoke(self._js.give, id(tensor), given)
 
     @overload
     def from_js(
@@ -79,15 +79,13 @@ class Adapter:
         (2, 3)
         >>> value.dispose()
         """
-        given = bridge.options(options)
+        given = javascript.options(options)
         if options.get("nulls") != "mask":
-            return made(bridge.receive(self._js.take, value, given))
-        both, take = (
-            bridge.Kept(self._js.takeMasked, value, given),
-            bridge.method("fromJs"),
-        )
-        values = made(bridge.receive(take, both.js.values))
-        return Masked(values, made(bridge.receive(take, both.js.valid)))
+            return made(javascript.receive(self._js.take, value, given))
+        both = javascript.Kept(self._js.takeMasked, value, given)
+        take = javascript.calls().tensors.fromJs
+        values = made(javascript.receive(take, both.js.values))
+        return Masked(values, made(javascript.receive(take, both.js.valid)))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
@@ -107,8 +105,8 @@ class Adapter:
         target = parse_device(device) or await await_default_device()
         if target is CPU:
             raise BufferError("only a WebGPU device can be shared, not 'cpu'")
-        promise = bridge.invoke(self._js.useDevice, target.id, renderer)
-        await bridge.finish(promise)
+        promise = javascript.invoke(self._js.useDevice, target.id, renderer)
+        await javascript.finish(promise)
         return target
 
 
@@ -128,11 +126,11 @@ async def adapter(name: Name, library: Any) -> Adapter:
     'float32'
     >>> feed.dispose()
     """
-    make = bridge.method("adapter")
-    if name in _NEEDED_LIBRARIES and not bridge.is_js(library):
+    make = javascript.calls().adapters.adapter
+    if name in _NEEDED_LIBRARIES and not javascript.is_js(library):
         raise TypeError(
             f"adapter({name!r}, library) needs the library's module, a JavaScript "
             f"object such as js.{name}, not {library!r}"
         )
-    promise = bridge.invoke(make, name, library)
-    return Adapter(await bridge.finish(promise))
+    promise = javascript.invoke(make, name, library)
+    return Adapter(await javascript.finish(promise))

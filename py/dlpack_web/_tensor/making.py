@@ -4,8 +4,7 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .. import _core
-from .._backends import backend
-from .._backends.browser import bridge
+from .._backends import backend, javascript
 from .._layout import views
 from .._layout.dtype import parse_dtype
 from .._layout.words import type_of
@@ -103,7 +102,8 @@ def to_js(x: object) -> Any:
     >>> tensor.release()
     """
     with share(x) as tensor:
-        return bridge.call_with("tensorAt", (tensor,))
+        tensor_at = javascript.calls().tensors.tensorAt
+        return javascript.invoke(tensor_at, id(tensor))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -122,9 +122,9 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    take = bridge.method("fromJs")
-    if bridge.is_js(obj):
-        return made(bridge.receive(take, obj))
+    take = javascript.calls().tensors.fromJs
+    if javascript.is_js(obj):
+        return made(javascript.receive(take, obj))
     try:
         return share(obj)
     except TypeError:

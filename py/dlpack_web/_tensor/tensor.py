@@ -4,8 +4,7 @@ from collections.abc import Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
 
 from .. import _core
-from .._backends import backend_of
-from .._backends.browser import bridge
+from .._backends import backend_of, javascript
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
@@ -287,8 +286,9 @@ class Tensor(Facts):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = bridge.Kept(bridge.method("tensorAt"), id(self))
-        assert isinstance(twin, bridge.Kept)
+            tensor_at = javascript.calls().tensors.tensorAt
+            twin = self._js = javascript.Kept(tensor_at, id(self))
+        assert isinstance(twin, javascript.Kept)
         return twin.js
 
     @property

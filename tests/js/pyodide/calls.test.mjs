@@ -49,12 +49,12 @@ function onGPU(fake, gpu) {
 test("C runs a kernel by its number, over tensors that it holds", () => {
   const { fake, calls } = connected();
   const { gpu, log } = fakeGPU();
-  const id = calls.useDevice(gpu);
-  assert.equal(calls.useDevice(gpu), id);
-  assert.equal(calls.device(id), gpu);
-  assert.ok(calls.deviceIds().includes(id));
-  const kernel = calls.kernel(7, SOURCE, "main", "mine", true, id, []);
-  const number = calls.numberOf(kernel);
+  const id = calls.devices.use(gpu);
+  assert.equal(calls.devices.use(gpu), id);
+  assert.equal(calls.devices.device(id), gpu);
+  assert.ok(calls.devices.ids().includes(id));
+  const kernel = calls.kernels.kernel(7, SOURCE, "main", "mine", true, id, []);
+  const number = calls.kernels.numberOf(kernel);
   const { tensor, address } = onGPU(fake, gpu);
   const call = (kernel, workgroups, ...args) => {
     fake.describeCall(7, workgroups, args);
@@ -72,9 +72,12 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
     [1.5, 2.5],
   );
   assert.equal(call(number, [0, 0, 0], [address]), 0);
-  assert.throws(() => calls.failure(), { name: "RangeError", message: /\(x, u\): 2, not 1/ });
+  assert.throws(() => calls.kernels.failure(), {
+    name: "RangeError",
+    message: /\(x, u\): 2, not 1/,
+  });
   assert.equal(call(number + 1, [0, 0, 0]), 0);
-  assert.throws(() => calls.failure(), {
+  assert.throws(() => calls.kernels.failure(), {
     name: "TypeError",
     message: `there is no kernel ${number + 1}`,
   });
@@ -87,20 +90,20 @@ test("a kernel that Python gave up to time does not run", async () => {
   const { gpu, log } = fakeGPU();
   gpu.features.add("timestamp-query");
   gpu.createQuerySet = () => ({ destroy() {} });
-  const id = calls.useDevice(gpu);
-  const kernel = calls.kernel(7, SOURCE, "main", "mine", true, id, []);
+  const id = calls.devices.use(gpu);
+  const kernel = calls.kernels.kernel(7, SOURCE, "main", "mine", true, id, []);
   const before = liveTensors();
   const { tensor, address } = onGPU(fake, gpu);
   fake.describeCall(7, [0, 0, 0], [[address], 1.5]);
-  const timing = calls.time(5, kernel);
+  const timing = calls.kernels.time(5, kernel);
   tensor.release(); // what Python has at the address now is something else
   fake.describe({ shape: [0] });
-  calls.giveUp(4);
-  calls.giveUp(5);
+  calls.waits.giveUp(4);
+  calls.waits.giveUp(5);
   await assert.rejects(timing, { name: "AbortError" });
   assert.deepEqual(log.dispatched, []);
   assert.equal(liveTensors(), before);
-  calls.giveUp(5); // it is over
+  calls.waits.giveUp(5); // it is over
 });
 
 test("strided elements are uploaded in the pieces that C packs or converts", () => {
@@ -149,11 +152,11 @@ test("strided elements are uploaded in the pieces that C packs or converts", () 
 test("a tensor on the GPU is wrapped with what C needs to know", () => {
   const { fake, calls } = connected();
   const { gpu } = fakeGPU();
-  const id = calls.useDevice(gpu);
+  const id = calls.devices.use(gpu);
   let ended = 0;
   const before = liveTensors();
   const make = (offset, ...rest) =>
-    calls.fromGPUBuffer(
+    calls.tensors.fromGPUBuffer(
       gpu.createBuffer({ size: 64, usage: STORAGE }),
       [2, 3],
       "int16",
@@ -202,7 +205,7 @@ test("a tensor that was made for Python alone is released when it is collected",
   const { fake, calls } = connected();
   fake.describe({ shape: [2], handle: 21 });
   const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2));
-  assert.equal(calls.fromJs(tensor), 21);
+  assert.equal(calls.tensors.fromJs(tensor), 21);
   assert.ok(tensor._watcher instanceof FinalizationRegistry);
   tensor.release();
 });
@@ -217,7 +220,7 @@ test("Python learns of a file what is in it", () => {
     info: () => info,
     _why: () => null,
   };
-  assert.deepEqual(calls.factsOf(file), {
+  assert.deepEqual(calls.files.factsOf(file), {
     name: "a.npz",
     metadata: { by: "me" },
     infos: [["x", "int8", [2, 3], 6, null]],
@@ -229,7 +232,9 @@ test("files come into Python's memory, by the options given, and end with releas
   fake.describe({ shape: [2, 2], handle: 41 });
   const told = [];
   const options = { format: "raw", dtype: "float32", shape: [2, 2] };
-  const opening = calls.open(new Uint8Array(16).fill(1), -1, options, (...it) => told.push(it));
+  const opening = calls.files.open(new Uint8Array(16).fill(1), -1, options, (...it) =>
+    told.push(it),
+  );
   const tensor = await opening.promise;
   assert.deepEqual([tensor.shape, tensor._handle], [[2, 2], 41]);
   assert.deepEqual(since(fake), [["empty", 2, 0x00012002, 0]]);
@@ -239,7 +244,11 @@ test("files come into Python's memory, by the options given, and end with releas
   opening.release();
   opening.release();
   assert.deepEqual(since(fake), [["release", 41]]);
-  const left = calls.open(new Uint8Array(16), -1, { format: null, dtype: "uint8", shape: null });
+  const left = calls.files.open(new Uint8Array(16), -1, {
+    format: null,
+    dtype: "uint8",
+    shape: null,
+  });
   left.release();
   await assert.rejects(left.promise, { name: "AbortError" });
 });
@@ -251,7 +260,7 @@ test("what is saved is named, and let go when it is written", async () => {
   const save = async (names, options) => {
     const chunks = [];
     const target = new WritableStream({ write: (chunk) => void chunks.push(...chunk) });
-    await calls.save(target, names, options, ...names.map(() => 900)).promise;
+    await calls.files.save(target, names, options, ...names.map(() => 900)).promise;
     return Buffer.from(chunks).toString("latin1");
   };
   const safe = await save(["a", "b"], { format: "safetensors", metadata: { by: "me" } });
@@ -268,8 +277,8 @@ test("what is saved is named, and let go when it is written", async () => {
 test("pictures have a promise, and are released when they come", async () => {
   const { calls } = connected();
   const { gpu } = fakeGPU();
-  const id = calls.useDevice(gpu);
-  const found = calls.fromImage(3, { [Symbol.toStringTag]: "Blob" }, id, {});
+  const id = calls.devices.use(gpu);
+  const found = calls.images.fromImage(3, { [Symbol.toStringTag]: "Blob" }, id, {});
   found.release();
   await assert.rejects(found.promise, { name: "TypeError", message: /not Blob/ });
 });
@@ -277,27 +286,27 @@ test("pictures have a promise, and are released when they come", async () => {
 test("Python waits for what was submitted, and no longer than the device lives", async () => {
   const { calls } = connected();
   const { gpu, log } = fakeGPU();
-  const id = calls.useDevice(gpu);
-  await calls.settle(id);
+  const id = calls.devices.use(gpu);
+  await calls.devices.settle(id);
   assert.equal(log.waited, 1);
   let lose;
   gpu.lost = new Promise((resolve) => {
     lose = resolve;
   });
   gpu.queue.onSubmittedWorkDone = () => new Promise(() => {});
-  const waiting = calls.settle(id);
+  const waiting = calls.devices.settle(id);
   lose({ reason: "unknown" });
   await waiting.catch(() => {});
   const told = [];
-  calls.onFault((message, site) => told.push([message, site]));
+  calls.devices.onFault((message, site) => told.push([message, site]));
   assert.deepEqual(told, []);
-  assert.equal(calls.siteOf(new Error("of nobody")), 0);
-  assert.equal(calls.stats()[id].device, `webgpu:${id}`);
+  assert.equal(calls.devices.siteOf(new Error("of nobody")), 0);
+  assert.equal(calls.devices.stats()[id].device, `webgpu:${id}`);
 });
 
 test("no adapter of a name is known by what it is not", async () => {
   const { calls } = connected();
-  await assert.rejects(calls.adapter("toString", {}), {
+  await assert.rejects(calls.adapters.adapter("toString", {}), {
     name: "TypeError",
     message: /^no adapter "toString"; supported are .*ort/,
   });

@@ -273,12 +273,12 @@ test("interrupts are held until they were let as often, and come back only where
   const flag = () => fake.module.HEAPU8[12];
   for (const looks of [1, 0]) {
     fake.module.HEAPU8[12] = looks;
-    calls.holdInterrupts();
-    calls.holdInterrupts();
+    calls.waits.holdInterrupts();
+    calls.waits.holdInterrupts();
     assert.equal(flag(), 0);
-    calls.letInterrupts();
+    calls.waits.letInterrupts();
     assert.equal(flag(), 0);
-    calls.letInterrupts();
+    calls.waits.letInterrupts();
     assert.equal(flag(), looks);
   }
 });
@@ -286,8 +286,8 @@ test("interrupts are held until they were let as often, and come back only where
 test("a Pyodide without that flag has its byte 0 left alone", () => {
   const { fake, calls } = connected({ _Py_EMSCRIPTEN_SIGNAL_HANDLING: undefined });
   fake.module.HEAPU8[0] = 1;
-  calls.holdInterrupts();
+  calls.waits.holdInterrupts();
   assert.equal(fake.module.HEAPU8[0], 1);
-  calls.letInterrupts();
+  calls.waits.letInterrupts();
   assert.equal(fake.module.HEAPU8[0], 1);
 });

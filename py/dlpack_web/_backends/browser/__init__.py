@@ -1,7 +1,7 @@
 """The browser's backend (Backend of ../__init__.py): JavaScript operates the GPU."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from ... import _core
@@ -10,19 +10,16 @@ from ..._layout.words import type_of
 from .. import Arguments
 from .bridge import (
     Kept,
-    call,
-    call_with,
+    calls,
     finish,
     finish_work,
     give_once,
     invoke,
+    invoke_with,
     is_js,
     js_list,
     keep_sites,
-    method,
     options,
-    pass_call,
-    ready,
     receive,
     receive_later,
     site,
@@ -31,35 +28,31 @@ from .bridge import (
 from .bridge import block_on as block_on
 from .bridge import can_block as can_block
 from .bridge import is_loaded as is_loaded
-from .files import keep as keep
-from .files import kept as kept
+from .cache import keep as keep
+from .cache import kept as kept
 
 
 def stats() -> list[dict[str, Any]]:
     """What each registered device holds and has done: webgpu.stats()."""
-    rows: list[dict[str, Any]] = call("stats").to_py()
+    rows: list[dict[str, Any]] = invoke(calls().devices.stats).to_py()
     for row in rows:
         row["lost"] = row["lost"] or None  # some Pyodides have their own null
     return rows
 
 
 def features() -> dict[str, Any]:
-    javascript = ready()
-    blocking = can_block()
-    js_found = (
-        block_on(javascript.features()) if blocking else javascript.featuresAtOnce()
-    )
+    devices, blocking = calls().devices, can_block()
+    js_found = block_on(devices.features()) if blocking else devices.featuresAtOnce()
     found: dict[str, Any] = js_found.to_py()
     return {"browser": True, "canBlock": blocking} | found
 
 
 async def request_device(wanted: dict[str, Any]) -> int:
-    device_id: int = await finish(call("requestDevice", options(wanted)))
-    return device_id
+    return await finish(invoke(calls().devices.request, options(wanted)))
 
 
 def request_device_blocking(wanted: dict[str, Any]) -> int:
-    device_id: int = block_on(call("requestDevice", options(wanted)))
+    device_id: int = block_on(invoke(calls().devices.request, options(wanted)))
     return device_id
 
 
@@ -67,16 +60,15 @@ def use_device(gpu: Any) -> int:
     raw = gpu
     if not is_js(gpu):  # a device of wgpu-py or webgpu over one
         raw = getattr(gpu, "_internal", None) or _handle_of(gpu)
-    device_id: int = call("useDevice", raw if is_js(raw) else gpu)
-    return device_id
+    return invoke(calls().devices.use, raw if is_js(raw) else gpu)
 
 
 def device(device_id: int) -> Any:
-    return call("device", device_id)
+    return invoke(calls().devices.device, device_id)
 
 
 def device_ids() -> Iterable[int]:
-    ids: Iterable[int] = call("deviceIds")
+    ids: Iterable[int] = invoke(calls().devices.ids)
     return ids
 
 
@@ -89,29 +81,30 @@ def has_feature(device_id: int, name: str) -> bool:
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
-    return receive(method("empty"), js_list(shape), str(dtype), device_id)
+    return receive(calls().tensors.empty, js_list(shape), str(dtype), device_id)
 
 
 def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
-    return receive(method("upload"), site(), id(tensor), device_id, str(dtype))
+    upload = calls().tensors.upload
+    return receive(upload, site(), id(tensor), device_id, str(dtype))
 
 
 def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
-    call("write", site(), id(target), id(source), convert)
+    invoke(calls().tensors.write, site(), id(target), id(source), convert)
 
 
 async def read(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
     addresses = map(id, (*sources, *targets))
-    await finish_work(lambda work: call("read", work, *addresses))
+    await finish_work(lambda work: invoke(calls().tensors.read, work, *addresses))
 
 
 def read_blocking(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
     if sources:
-        wait_for(method("reading"), *map(id, (*sources, *targets)))
+        wait_for(calls().tensors.reading, *map(id, (*sources, *targets)))
 
 
 def from_gpu_buffer(
@@ -122,7 +115,7 @@ def from_gpu_buffer(
     byte_offset: int,
     release: Callable[[], Any] | None,
 ) -> _core.Tensor:
-    adopt = method("fromGPUBuffer")
+    adopt = calls().tensors.fromGPUBuffer
     described = js_list(shape), str(dtype), device_id, byte_offset
     given: list[Any] = []
     try:
@@ -139,7 +132,7 @@ def gpu_buffer(tensor: Any) -> Any:
 
 
 def is_pooled(tensor: _core.Tensor) -> bool:
-    return bool(call_with("isPooled", (tensor,)))
+    return invoke(calls().tensors.isPooled, id(tensor))
 
 
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
@@ -187,22 +180,23 @@ class Kernel:
 
     def __init__(self, js_kernel: Any) -> None:
         self._js = js_kernel
-        self._number = call("numberOf", js_kernel)
+        self._number = invoke(calls().kernels.numberOf, js_kernel)
 
     def run(self, counts: tuple[int, ...], args: Arguments) -> None:
         if not _core._run(self._number, site(2), counts, args):
-            call("failure")
+            invoke(calls().kernels.failure)
 
     async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
         number = site()
 
-        def begin(work: int) -> Any:
-            return pass_call(method("time"), (work, self._js), number, counts, args)
+        def begin(work: int) -> Awaitable[float]:
+            time = calls().kernels.time
+            return invoke_with(number, counts, args, time, work, self._js)
 
-        return float(await finish_work(begin))
+        return await finish_work(begin)
 
     async def ready(self) -> None:
-        await finish(call("ready", self._js))
+        await finish(invoke(calls().kernels.ready, self._js))
 
 
 def kernel(
@@ -213,15 +207,16 @@ def kernel(
     device_id: int,
     parts: Sequence[tuple[str, int, int]],
 ) -> Kernel:
-    flat = js_list(fact for part in parts for fact in part)
-    return Kernel(call("kernel", site(), wgsl, entry, label, check, device_id, flat))
+    compiled, where = calls().kernels.kernel, js_list(parts)
+    facts = wgsl, entry, label, check, device_id, where
+    return Kernel(invoke(compiled, site(), *facts))
 
 
 class Batch:
     """JavaScript's Batch."""
 
     def __init__(self, device_id: int) -> None:
-        self._kept = Kept(method("batch"), device_id)
+        self._kept = Kept(calls().kernels.batch, device_id)
         self._js = self._kept.js
         self._run = self._js.run
         self._sites: list[int] = []
@@ -235,8 +230,8 @@ class Batch:
         number = site(2)
         self._sites.append(number)
         keep_sites([number], True)  # as long as the batch may run
-        given = self._js, kernel._js
-        pass_call(method("batchAdd"), given, number, counts, args)
+        record = calls().kernels.batchAdd
+        invoke_with(number, counts, args, record, self._js, kernel._js)
 
     def update(
         self,
@@ -245,11 +240,11 @@ class Batch:
         places: tuple[int, ...],
         args: Arguments,
     ) -> None:
-        given = self._js, index, js_list(places)
-        pass_call(method("batchUpdate"), given, 0, counts, args)
+        change, where = calls().kernels.batchUpdate, js_list(places)
+        invoke_with(0, counts, args, change, self._js, index, where)
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
-        return bool(call_with("batchUses", (tensor,), self._js, writing))
+        return invoke(calls().kernels.batchUses, id(tensor), self._js, writing)
 
     def run(self) -> None:
         invoke(self._run)
@@ -276,39 +271,9 @@ async def from_image(
     if not is_js(source):
         raise TypeError(f"from_image takes a JavaScript image, not {type_of(source)}")
     wanted = options({"dtype": str(dtype), "channels": channels})
-    make = method("fromImage")
+    make = calls().images.fromImage
     number = site()
     return await receive_later(make, number, source, device_id, wanted)
-
-
-class Frames:
-    """JavaScript's frames; stopped when this is collected."""
-
-    def __init__(self, source: Any, device_id: int, wanted: Any) -> None:
-        if not is_js(source):
-            raise TypeError(
-                f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
-            )
-        self._made: list[Any] = []
-        make = method("frames")
-        # One step, so an interrupt cannot lose what was made.
-        invoke(self._made.extend, map(make, [source], [device_id], [wanted]))
-
-    async def next(self) -> _core.Tensor | None:
-        found = await finish(call("nextFrame", self._made[0]))
-        return None if found is None else receive(method("fromJs"), found)
-
-    def stop(self) -> None:
-        for frames in self._made:
-            frames.stop()
-
-    def stats(self) -> dict[str, float]:
-        found: dict[str, float] = self._made[0].stats.to_py()
-        return found
-
-    def __del__(self) -> None:
-        if "_made" in self.__dict__:
-            self.stop()
 
 
 def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
@@ -324,7 +289,7 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
 
 
 async def settle(device_id: int) -> None:
-    await finish(call("settle", device_id))
+    await finish(invoke(calls().devices.settle, device_id))
 
 
 # --- buffers of PyPI's package webgpu in Pyodide ---
