@@ -258,13 +258,19 @@ static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device
 
 #define MAX_ARGUMENTS 32
 
+/* The number of arguments; -1 with an exception: too many. */
+static Py_ssize_t count_arguments(PyObject *args) {
+  Py_ssize_t count = PyTuple_Size(args);
+  if (count <= MAX_ARGUMENTS) return count;
+  PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
+               MAX_ARGUMENTS, count);
+  return -1;
+}
+
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
   (void)module;
-  Py_ssize_t count = PyTuple_Size(args);
-  if (count > MAX_ARGUMENTS) {
-    return PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
-                        MAX_ARGUMENTS, count);
-  }
+  Py_ssize_t count = count_arguments(args);
+  if (count < 0) return NULL;
   int64_t device = -1;
   PyObject *values = PyTuple_New(count);
   for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
@@ -295,11 +301,8 @@ void *dlw_bridge_call(void) { return &call; }
 /* Describes the arguments in `call`, just before JavaScript reads it: no other code may
  * run in between. */
 static int describe_arguments(PyObject *args) {
-  Py_ssize_t count = PyTuple_Size(args);
-  if (count > MAX_ARGUMENTS) {
-    PyErr_Format(PyExc_RuntimeError, "%zd arguments", count);
-    return -1;
-  }
+  Py_ssize_t count = count_arguments(args);
+  if (count < 0) return -1;
   call.count = (double)count;
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *arg = PyTuple_GetItem(args, i);
@@ -313,7 +316,7 @@ static int describe_arguments(PyObject *args) {
       *kind = NUMBER;
       *value = PyFloat_AsDouble(arg);
     } else {
-      PyErr_Format(PyExc_TypeError, "argument %zd did not pass _arguments", i);
+      PyErr_BadArgument();
       return -1;
     }
   }

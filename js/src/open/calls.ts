@@ -1,6 +1,6 @@
 import type { Tensor } from "../core/tensor.js";
 import type { Address, DeviceId } from "../pyodide/numbers.js";
-import { deviceOf, type Python } from "../pyodide/python.js";
+import { deviceOf, type Python, resultOf } from "../pyodide/python.js";
 import type {
   LoadOptions,
   OpenOptions,
@@ -28,7 +28,7 @@ export class Files {
    * @param deviceId - -1: to Python's memory
    */
   open(source: OpenSource, deviceId: DeviceId, options: OpenOptions, progress?: Progress) {
-    return ending((signal) =>
+    return resultOf((signal) =>
       files().then(({ open }) => open(source, this.#loading(deviceId, options, progress, signal))),
     );
   }
@@ -41,7 +41,7 @@ export class Files {
     options: LoadOptions,
     progress?: Progress,
   ) {
-    return ending((signal) =>
+    return resultOf((signal) =>
       file.get(name, this.#loading(deviceId, options, progress, signal) as LoadOptions),
     );
   }
@@ -101,30 +101,3 @@ export class Files {
 }
 
 type Progress = NonNullable<LoadOptions["progress"]>;
-
-/** A load in progress; release() ends it, or releases its result. */
-function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => Promise<T>) {
-  const controller = new AbortController();
-  let found: T | null = null;
-  const letGo = () => {
-    if (found === null) return;
-    if ("close" in found) found.close();
-    else found.release();
-    found = null;
-  };
-  const promise = start(controller.signal);
-  promise.then(
-    (loaded) => {
-      found = loaded;
-      if (controller.signal.aborted) letGo();
-    },
-    () => {},
-  );
-  return {
-    promise,
-    release() {
-      controller.abort();
-      letGo();
-    },
-  };
-}

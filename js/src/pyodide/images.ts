@@ -4,7 +4,7 @@ import { calledAt } from "../webgpu/faults.js";
 import { type FrameSource, frames } from "../webgpu/frames.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
 import type { Address, DeviceId, Site } from "./numbers.js";
-import { deviceOf, type Python } from "./python.js";
+import { deviceOf, type Python, resultOf } from "./python.js";
 
 /** Python's calls about images. */
 export class Images {
@@ -16,16 +16,7 @@ export class Images {
 
   /** An image of the page as a tensor on a device; release() releases it, then or later. */
   fromImage(site: Site, source: ImageSource, deviceId: DeviceId, options: FromImageOptions) {
-    const promise = calledAt(site, () => fromImage(deviceOf(deviceId), source, options));
-    return {
-      promise,
-      release() {
-        promise.then(
-          (tensor) => tensor.release(),
-          () => {},
-        );
-      },
-    };
+    return resultOf(() => calledAt(site, () => fromImage(deviceOf(deviceId), source, options)));
   }
 
   /** The frames of `webgpu.frames`, which release each tensor; release() stops them. */

@@ -139,7 +139,7 @@ export class Kernels {
       }
       return use(args, workgroups, site);
     } finally {
-      for (const arg of args) if (typeof arg !== "number") arg._detach();
+      for (const arg of args) if (isTensor(arg)) arg._detach();
     }
   }
 }

@@ -55,7 +55,7 @@ function attachTo(pyodide: Pyodide): Bridge {
     if (name !== "PythonError") throw cause;
     throw new DLPackError(lastLine(cause), { cause }); // throws why the wheel cannot be imported
   }
-  const python = pyodide.pyimport("dlpack_web._backends.browser.bridge");
+  const python = pyodide.pyimport("dlpack_web._backends.browser.javascript");
   try {
     python._attach(calls);
   } finally {

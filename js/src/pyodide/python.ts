@@ -76,3 +76,32 @@ export class Python {
     throw new RangeError(`${dtype} of shape [${shape}] cannot have ${byteLength} bytes`);
   }
 }
+
+/** A result for Python that is under way; release() ends that, or releases the result, then or later. */
+export function resultOf<T extends { release(): void } | { close(): void }>(
+  start: (signal: AbortSignal) => Promise<T>,
+) {
+  const controller = new AbortController();
+  let found: T | null = null;
+  const letGo = () => {
+    if (found === null) return;
+    if ("close" in found) found.close();
+    else found.release();
+    found = null;
+  };
+  const promise = start(controller.signal);
+  promise.then(
+    (arrived) => {
+      found = arrived;
+      if (controller.signal.aborted) letGo();
+    },
+    () => {},
+  );
+  return {
+    promise,
+    release() {
+      controller.abort();
+      letGo();
+    },
+  };
+}

@@ -11,18 +11,21 @@ Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._core import Tensor
 from .._layout.dtype import DType
+from .checks import Arguments
 
-#: Of a kernel.
-type Arguments = tuple[Tensor | float, ...]
+if TYPE_CHECKING or sys.platform == "emscripten":
+    from .browser import javascript as javascript
+else:
+    from . import no_javascript as javascript  # noqa: F401
 
 
 class BackendKernel(Protocol):
-    """A shader on one device. `args` are Tensors on it, and floats: `_core._arguments`
-    has checked them; counts of workgroups: 0 for the default."""
+    """A shader on one device. `args` are Tensors on it, and floats; counts of
+    workgroups: 0 for the default."""
 
     def run(self, counts: tuple[int, ...], args: Arguments, /) -> None: ...
     def time(self, counts: tuple[int, ...], args: Arguments, /) -> Awaitable[float]: ...
@@ -134,7 +137,7 @@ class Backend(Protocol):
     ) -> Coroutine[Any, Any, None]: ...
 
 
-_IN_BROWSER = bool(sys.platform == "emscripten")
+IN_BROWSER = bool(sys.platform == "emscripten")
 _found: Backend | None = None
 #: Backends of pages, by the ids of their devices. Each id is used once.
 pages: dict[int, Backend] = {}
@@ -163,7 +166,7 @@ def is_loaded() -> bool:
 
 
 def _is_loaded() -> bool:
-    return (_IN_BROWSER or _found is not None) and backend().is_loaded()
+    return (IN_BROWSER or _found is not None) and backend().is_loaded()
 
 
 def stats() -> list[dict[str, Any]]:
@@ -173,7 +176,7 @@ def stats() -> list[dict[str, Any]]:
 
 
 def _load() -> Backend:
-    if _IN_BROWSER:
+    if IN_BROWSER:
         from . import browser
 
         return browser

@@ -38,7 +38,7 @@ class Opening:
             raise
 
     async def _finish(
-        self, function: Callable[..., Any], *args: Any
+        self, function: Any, *args: Any
     ) -> "tuple[javascript.Kept[Any], Any]":
         told = None if self._progress is None else javascript.callback(self._told)
         try:

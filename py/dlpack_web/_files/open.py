@@ -12,7 +12,7 @@ from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from .. import _core
-from .._backends import backend, javascript
+from .._backends import IN_BROWSER, backend, javascript
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import bounded, shown, type_of
@@ -293,8 +293,8 @@ async def open(
 def _local(source: Any) -> local.Local | None:
     """The file, if Python itself can read it; None: JavaScript opens it."""
     if isinstance(source, str):
-        if _URL.match(source) or (javascript.IN_BROWSER and not exists(source)):
-            if not javascript.IN_BROWSER:
+        if _URL.match(source) or (IN_BROWSER and not exists(source)):
+            if not IN_BROWSER:
                 raise BufferError(
                     f"{shown(source, 200)} is a URL, which open() reads only in a browser: download "
                     "it, for example with urllib.request.urlretrieve, and open its path"
@@ -367,7 +367,7 @@ class _LocalInside:
         return await _load_local(file, self._entries[name], archive, how)
 
     def waits(self, how: _How) -> bool:
-        return javascript.IN_BROWSER and how.device is not None
+        return IN_BROWSER and how.device is not None
 
     def close(self) -> None:
         self._file = None

@@ -7,9 +7,9 @@ from typing import Any, Self
 from weakref import ref
 
 from .. import _core
-from .._backends import Arguments, BackendBatch, BackendKernel, backend
+from .._backends import BackendBatch, BackendKernel, backend
 from .._backends.calls import current, recorder
-from .._backends.checks import counts_of
+from .._backends.checks import Arguments, counts_of
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor, made
 

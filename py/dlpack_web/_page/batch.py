@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
-from .._backends import Arguments
+from .._backends.checks import Arguments
 from .._backends.desktop.batch import meet, updated
 from .._backends.desktop.buffers import View
 from .._backends.desktop.work import Part

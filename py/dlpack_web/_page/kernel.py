@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from .._backends import Arguments
+from .._backends.checks import Arguments
 from .._backends.desktop.arguments import Bound, bind, check_apart, pack_number
 from .._backends.desktop.buffers import View
 from .._backends.desktop.kernel import Kernel as DesktopKernel

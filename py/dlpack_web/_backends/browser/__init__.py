@@ -1,14 +1,17 @@
 """The browser's backend (Backend of ../__init__.py): JavaScript operates the GPU."""
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import js
+from pyodide.ffi import JsException
 
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
-from .. import Arguments
-from .bridge import (
+from ..checks import Arguments
+from .javascript import (
     Kept,
     calls,
     finish,
@@ -17,6 +20,7 @@ from .bridge import (
     invoke,
     invoke_with,
     is_js,
+    js_bytes,
     js_list,
     keep_sites,
     options,
@@ -25,11 +29,9 @@ from .bridge import (
     site,
     wait_for,
 )
-from .bridge import block_on as block_on
-from .bridge import can_block as can_block
-from .bridge import is_loaded as is_loaded
-from .cache import keep as keep
-from .cache import kept as kept
+from .javascript import block_on as block_on
+from .javascript import can_block as can_block
+from .javascript import is_loaded as is_loaded
 
 
 def stats() -> list[dict[str, Any]]:
@@ -187,13 +189,8 @@ class Kernel:
             invoke(calls().kernels.failure)
 
     async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
-        number = site()
-
-        def begin(work: int) -> Awaitable[float]:
-            time = calls().kernels.time
-            return invoke_with(number, counts, args, time, work, self._js)
-
-        return await finish_work(begin)
+        call, time = (site(), counts, args), calls().kernels.time
+        return await finish_work(lambda work: invoke_with(*call, time, work, self._js))
 
     async def ready(self) -> None:
         await finish(invoke(calls().kernels.ready, self._js))
@@ -290,6 +287,48 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
 
 async def settle(device_id: int) -> None:
     await finish(invoke(calls().devices.settle, device_id))
+
+
+# --- what is kept between visits ---
+
+_CACHE = "dlpack_web"
+# CacheStorage has addresses for names. Nothing is requested from this one.
+_ADDRESS = "https://dlpack-web.invalid/"
+_MOST = 128  # entries; then the oldest is deleted
+
+
+async def _open() -> Any:
+    """None where nothing can be kept: not in Node, in insecure pages, in some frames."""
+    caches = getattr(js, "caches", None)
+    return caches and await caches.open(_CACHE)
+
+
+async def kept(folder: str) -> dict[str, bytes] | None:
+    found = {}
+    address = f"{_ADDRESS}{folder}/"
+    try:
+        cache = await _open()
+        if cache is None:
+            return None
+        for request in await cache.keys():
+            if request.url.startswith(address):
+                buffer = await (await cache.match(request)).arrayBuffer()
+                found[request.url.removeprefix(address)] = buffer.to_bytes()
+    except (JsException, AttributeError):  # forbidden, or deleted just now
+        return None
+    return found
+
+
+async def keep(folder: str, name: str, data: bytes) -> None:
+    try:
+        cache = await _open()
+        if cache is not None:
+            response = js.Response.new(js_bytes(data))
+            await cache.put(f"{_ADDRESS}{folder}/{name}", response)
+            for request in list(await cache.keys())[:-_MOST]:
+                await cache.delete(request)
+    except JsException:  # forbidden, or the disk is full: it is only a cache
+        pass
 
 
 # --- buffers of PyPI's package webgpu in Pyodide ---

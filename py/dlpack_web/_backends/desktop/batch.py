@@ -6,8 +6,8 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import parse_dtype
-from .. import Arguments
 from ..calls import Call, calling
+from ..checks import Arguments
 from . import wgpu
 from .arguments import Bound, pack_number
 from .buffers import View, mask_tail, round_up, tensor_over

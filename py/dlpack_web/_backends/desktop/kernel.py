@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _core
-from .. import Arguments
-from ..checks import with_lines
+from ..checks import Arguments, with_lines
 from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate

@@ -11,6 +11,7 @@ between any two of its own steps, but not within one that runs in C.
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import js
@@ -28,8 +29,8 @@ from pyodide.ffi import (
 )
 
 from ... import _core
-from .. import Arguments
 from ..calls import Call, calling, warn
+from ..checks import Arguments
 
 _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
 # Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
     from .calls import Calls
 
 
-class _Calls:
-    """PythonCalls, which makes a proxy of a subject only once."""
-
-    def __init__(self, javascript: Any) -> None:
-        self._javascript = javascript
-
-    def __getattr__(self, subject: str) -> Any:
-        found = getattr(self._javascript, subject)
-        setattr(self, subject, found)
-        return found
-
-
 _javascript: Any = None
 
 
@@ -58,8 +47,9 @@ def _attach(javascript: Any) -> None:
     """Called by JavaScript's `connect(pyodide)`."""
     global _javascript
     if _javascript is None:
-        _javascript = _Calls(javascript)
-        javascript.devices.onFault(create_proxy(_warn))
+        # A proxy of each subject, for all calls.
+        _javascript = SimpleNamespace(**dict(js.Object.entries(javascript)))
+        _javascript.devices.onFault(create_proxy(_warn))
 
 
 def calls() -> "Calls":
@@ -171,22 +161,21 @@ def _warn(message: str, number: int) -> None:
 # --- the JavaScript side ----------------------------------------------------------------
 
 
-def invoke[**P, R](function: Callable[P, R], /, *args: P.args, **named: P.kwargs) -> R:
+def invoke[*Ts, R](function: Callable[[*Ts], R], /, *args: *Ts) -> R:
     """Calls a function of the JavaScript side; its errors become Python's."""
     try:
-        return function(*args, **named)
+        return function(*args)
     except JsException as error:
         raise _translated(error) from None
 
 
-def invoke_with[**P, R](
+def invoke_with[*Ts, R](
     number: int,
     counts: tuple[int, ...],
     arguments: Arguments,
-    function: Callable[P, R],
+    function: Callable[[*Ts], R],
     /,
-    *args: P.args,
-    **named: P.kwargs,
+    *args: *Ts,
 ) -> R:
     """The same for a function that finds the number, workgroups and arguments of a
     kernel's call in memory."""
@@ -194,9 +183,7 @@ def invoke_with[**P, R](
     return found
 
 
-def receive[**P](
-    function: Callable[P, int], /, *args: P.args, **named: P.kwargs
-) -> _core.Tensor:
+def receive[*Ts](function: Callable[[*Ts], int], /, *args: *Ts) -> _core.Tensor:
     """The Tensor whose handle a function of the JavaScript side returns: called and
     taken over in one step, chained in C."""
     return invoke(next, map(_core._take, _results(function, args)))
@@ -329,7 +316,7 @@ def block_on(awaitable: Awaitable[Any]) -> Any:
         let()
 
 
-def wait_for[**P](begin: Callable[P, int], /, *args: P.args, **named: P.kwargs) -> None:
+def wait_for[*Ts](begin: Callable[[*Ts], int], /, *args: *Ts) -> None:
     """Waits for the promise whose number `begin(*args)` returns, with JavaScript's
     errors; only if `can_block()`. One step, chained in C: no interrupt comes between,
     and it costs a fraction of run_sync(), which makes a task and a proxy of the
@@ -337,9 +324,7 @@ def wait_for[**P](begin: Callable[P, int], /, *args: P.args, **named: P.kwargs) 
     invoke(next, map(_core._wait, _results(begin, args)))
 
 
-def receive_waiting[**P](
-    begin: Callable[P, int], /, *args: P.args, **named: P.kwargs
-) -> _core.Tensor:
+def receive_waiting[*Ts](begin: Callable[[*Ts], int], /, *args: *Ts) -> _core.Tensor:
     """The same, for the Tensor that comes with the promise."""
     chain = map(_core._take, map(_core._wait, _results(begin, args)))
     return invoke(next, chain)
@@ -348,9 +333,7 @@ def receive_waiting[**P](
 class Kept[T]:
     """An object made by the JavaScript side; released when this is collected."""
 
-    def __init__[**P](
-        self, function: Callable[P, T], /, *args: P.args, **named: P.kwargs
-    ) -> None:
+    def __init__[*Ts](self, function: Callable[[*Ts], T], /, *args: *Ts) -> None:
         self._made: list[Any] = []
         # One step, so an interrupt cannot lose what was made.
         invoke(self._made.extend, _results(function, args))
