@@ -1,5 +1,5 @@
 /**
- * bundle_bridge.mjs OUT: the JavaScript of the wheel, js/src/pyodide/seam.ts with everything that it uses.
+ * bundle_bridge.mjs OUT: the JavaScript of the wheel, js/src/pyodide/calls.ts with everything that it uses.
  *
  * In one file, `import()` loads nothing later, and esbuild wraps each module that one may reach in a
  * function: 1.7 KB of the wheel. So they are static imports here.
@@ -24,7 +24,7 @@ const atOnce = {
 };
 
 await build({
-  entryPoints: ["js/src/pyodide/seam.ts"],
+  entryPoints: ["js/src/pyodide/calls.ts"],
   outfile: process.argv[2],
   bundle: true,
   minify: true,

@@ -232,14 +232,10 @@ static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
   return NULL;
 }
 
-/* A WebGPU tensor as the address of its struct, a number as a float; NULL with an
- * exception. `*device` is that of the tensors so far, -1 before the first. */
-static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device,
-                             uint32_t *numbers) {
-  if (!dlw_is_tensor(arg)) {
-    *numbers |= 1u << position;
-    return to_number(arg, position);
-  }
+/* A WebGPU tensor, or a number as a float; NULL with an exception. `*device` is that of
+ * the tensors so far, -1 before the first. */
+static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device) {
+  if (!dlw_is_tensor(arg)) return to_number(arg, position);
   dlw_tensor *tensor = dlw_tensor_of(arg);
   if (tensor == NULL) return NULL;
   DLDevice here = dlw_dl(tensor)->device;
@@ -257,81 +253,110 @@ static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device
         (int)*device, here.device_id);
   }
   *device = here.device_id;
-  return PyLong_FromSize_t((size_t)tensor);
+  return Py_NewRef(arg);
 }
 
 #define MAX_ARGUMENTS 32
 
+/* The number of arguments; -1 with an exception: too many. */
+static Py_ssize_t count_arguments(PyObject *args) {
+  Py_ssize_t count = PyTuple_Size(args);
+  if (count <= MAX_ARGUMENTS) return count;
+  PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
+               MAX_ARGUMENTS, count);
+  return -1;
+}
+
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
   (void)module;
-  Py_ssize_t count = PyTuple_Size(args);
-  if (count > MAX_ARGUMENTS) {
-    return PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
-                        MAX_ARGUMENTS, count);
-  }
+  Py_ssize_t count = count_arguments(args);
+  if (count < 0) return NULL;
   int64_t device = -1;
-  uint32_t numbers = 0;
   PyObject *values = PyTuple_New(count);
   for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
-    PyObject *value = to_argument(PyTuple_GetItem(args, i), i, &device, &numbers);
+    PyObject *value = to_argument(PyTuple_GetItem(args, i), i, &device);
     if (value == NULL || PyTuple_SetItem(values, i, value) < 0) Py_CLEAR(values);
   }
   if (values == NULL) return NULL;
-  if (device >= 0) return Py_BuildValue("(LIN)", (long long)device, numbers, values);
+  if (device >= 0) return Py_BuildValue("(LN)", (long long)device, values);
   Py_DECREF(values);
   return PyErr_Format(PyExc_TypeError, "a kernel needs at least one tensor");
 }
 
-/* The struct that JavaScript reads first (js/src/pyodide/seam.ts has the same order).
- */
-typedef struct {
-  double kernel, site, workgroups[3], numbers, count, values[MAX_ARGUMENTS];
-} kernel_call;
+/* A call of a kernel, as JavaScript reads it (js/src/pyodide/layout.ts has the same
+ * order, kernels.ts the kinds): the number of Python's call, workgroups, and arguments,
+ * each with its kind. A tensor is the address of its struct. There is one, not on the
+ * stack: JavaScript may have used that up. */
+enum { NUMBER, TENSOR };
+static struct {
+  double site, workgroups[3], count;
+  struct {
+    double kind, value;
+  } arguments[MAX_ARGUMENTS];
+} call;
 
-static int32_t (*run_kernel)(const kernel_call *call);
+DLW_EXPORT(dlw_bridge_call)
+void *dlw_bridge_call(void) { return &call; }
 
-/* The callback that runs kernels: returns 1, or 0 and keeps the error. */
-DLW_EXPORT(dlw_bridge_on_run)
-void dlw_bridge_on_run(int32_t (*callback)(const kernel_call *call)) {
-  run_kernel = callback;
+/* Describes the arguments in `call`, just before JavaScript reads it: no other code may
+ * run in between. */
+static int describe_arguments(PyObject *args) {
+  Py_ssize_t count = count_arguments(args);
+  if (count < 0) return -1;
+  call.count = (double)count;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *arg = PyTuple_GetItem(args, i);
+    double *kind = &call.arguments[i].kind, *value = &call.arguments[i].value;
+    if (dlw_is_tensor(arg)) { /* A finalizer or a thread may have released it since. */
+      dlw_tensor *tensor = dlw_tensor_of(arg);
+      if (tensor == NULL) return -1;
+      *kind = TENSOR;
+      *value = (double)(size_t)tensor;
+    } else if (PyFloat_Check(arg)) {
+      *kind = NUMBER;
+      *value = PyFloat_AsDouble(arg);
+    } else {
+      PyErr_BadArgument();
+      return -1;
+    }
+  }
+  return 0;
 }
+
+static int32_t (*run_kernel)(int32_t kernel);
+
+/* The callback that runs the kernel with a number by `call`: returns 1, or 0 and keeps
+ * the error. */
+DLW_EXPORT(dlw_bridge_on_run)
+void dlw_bridge_on_run(int32_t (*callback)(int32_t kernel)) { run_kernel = callback; }
 
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   (void)module;
-  static kernel_call call; /* not on the stack: JavaScript may have used it up */
   double *groups = call.workgroups;
-  long long device;
-  unsigned int numbers;
-  PyObject *values, *objects;
-  if (!PyArg_ParseTuple(args, "dd(ddd)(LIO!)O!", &call.kernel, &call.site, &groups[0],
-                        &groups[1], &groups[2], &device, &numbers, &PyTuple_Type,
-                        &values, &PyTuple_Type, &objects)) {
+  int kernel;
+  PyObject *values;
+  if (!PyArg_ParseTuple(args, "id(ddd)O!", &kernel, &call.site, &groups[0], &groups[1],
+                        &groups[2], &PyTuple_Type, &values)) {
     return NULL;
   }
-  Py_ssize_t count = PyTuple_Size(values);
-  if (run_kernel == NULL || count > MAX_ARGUMENTS) {
+  if (run_kernel == NULL) {
     return PyErr_Format(PyExc_RuntimeError, "no JavaScript runs kernels");
   }
-  if (PyTuple_Size(objects) != count) {
-    return PyErr_Format(PyExc_TypeError, "%zd values of %zd arguments", count,
-                        PyTuple_Size(objects));
+  if (describe_arguments(values) < 0) return NULL;
+  return PyBool_FromLong(run_kernel(kernel));
+}
+
+PyObject *dlw_bridge_pass(PyObject *module, PyObject *args) {
+  (void)module;
+  double *groups = call.workgroups;
+  PyObject *function, *rest, *values;
+  if (!PyArg_ParseTuple(args, "OO!d(ddd)O!", &function, &PyTuple_Type, &rest,
+                        &call.site, &groups[0], &groups[1], &groups[2], &PyTuple_Type,
+                        &values)) {
+    return NULL;
   }
-  call.numbers = numbers;
-  call.count = (double)count;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if (!(numbers >> i & 1)) continue;
-    call.values[i] = PyFloat_AsDouble(PyTuple_GetItem(values, i));
-    if (call.values[i] == -1 && PyErr_Occurred()) return NULL;
-  }
-  /* Only now, when no other code runs: a __float__ among the arguments, a finalizer or
-   * another thread may have released one of the tensors since. */
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if (numbers >> i & 1) continue;
-    dlw_tensor *tensor = dlw_tensor_of(PyTuple_GetItem(objects, i));
-    if (tensor == NULL) return NULL;
-    call.values[i] = (double)(size_t)tensor;
-  }
-  return PyBool_FromLong(run_kernel(&call));
+  if (describe_arguments(values) < 0) return NULL;
+  return PyObject_CallObject(function, rest);
 }
 
 /* --- waits ------------------------------------------------------------------------ */

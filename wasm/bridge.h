@@ -13,16 +13,17 @@
 
 /* _take(handle) -> the Tensor that takes the hold over. */
 PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
-/* _arguments(*args) -> (device id, a bit for each that is a number, JavaScript's form
- * of each: a float, or the address of a WebGPU tensor's struct, valid until that Tensor
- * is released). Runs foreign code: the __float__ of a number. */
+/* _arguments(*args) -> (device id, the arguments of a kernel: WebGPU tensors, and
+ * numbers as floats). Runs foreign code: the __float__ of a number. */
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
-/* _run(number of the kernel, number of the call, (x, y, z) workgroups, what _arguments
- * returned, its arguments): looks up the tensors' structs again, since any of them may
- * have been released, and makes JavaScript run a kernel, without Pyodide's calls, which
- * cost more than all of our own work. False: it failed, and JavaScript kept the error.
- */
+/* _run(number of the kernel, number of the call, (x, y, z) workgroups, arguments of
+ * `_arguments`): makes JavaScript run a kernel, without Pyodide's calls, which cost
+ * more than all of our own work. False: it failed, and JavaScript kept the error. */
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
+/* _pass(function, args, number of the call, (x, y, z) workgroups, arguments of
+ * `_arguments`): the result of JavaScript's function(*args), which finds the call of a
+ * kernel where `_run` has it. */
+PyObject *dlw_bridge_pass(PyObject *module, PyObject *args);
 
 /* `_wait(number)`: returns when JavaScript's promise with this number resolves, and
  * raises its rejection. The result is the handle of a hold for `_take`, or a number

@@ -3,7 +3,7 @@
 from typing import Any, Literal, get_args, overload
 
 from ._arrow import Masked
-from ._backends.browser import seam
+from ._backends import javascript
 from ._tensor.device import CPU, Device, await_default_device, parse_device
 from ._tensor.tensor import Tensor, made, share
 
@@ -53,12 +53,12 @@ class Adapter:
         if copy is not None:
             options["copy"] = copy
         valid = options.get("valid")
-        if valid is not None and not seam.is_js(valid):
+        if valid is not None and not javascript.is_js(valid):
             with share(valid) as bools:
                 return self.to_js(x, **{**options, "valid": bools.js})
-        given = seam.options(options)
+        given = javascript.options(options)
         with share(x) as tensor:
-            return seam.invoke(self._js.give, id(tensor), given)
+            return javascript.invoke(self._js.give, id(tensor), given)
 
     @overload
     def from_js(
@@ -79,12 +79,13 @@ class Adapter:
         (2, 3)
         >>> value.dispose()
         """
-        given = seam.options(options)
+        given = javascript.options(options)
         if options.get("nulls") != "mask":
-            return made(seam.receive(self._js.take, value, given))
-        both, take = seam.Kept(self._js.takeMasked, value, given), seam.method("fromJs")
-        values = made(seam.receive(take, both.js.values))
-        return Masked(values, made(seam.receive(take, both.js.valid)))
+            return made(javascript.receive(self._js.take, value, given))
+        both = javascript.Kept(self._js.takeMasked, value, given)
+        take = javascript.calls().tensors.fromJs
+        values = made(javascript.receive(take, both.js.values))
+        return Masked(values, made(javascript.receive(take, both.js.valid)))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
@@ -104,8 +105,8 @@ class Adapter:
         target = parse_device(device) or await await_default_device()
         if target is CPU:
             raise BufferError("only a WebGPU device can be shared, not 'cpu'")
-        promise = seam.invoke(self._js.useDevice, target.id, renderer)
-        await seam.finish(promise)
+        promise = javascript.invoke(self._js.useDevice, target.id, renderer)
+        await javascript.finish(promise)
         return target
 
 
@@ -125,11 +126,11 @@ async def adapter(name: Name, library: Any) -> Adapter:
     'float32'
     >>> feed.dispose()
     """
-    make = seam.method("adapter")
-    if name in _NEEDED_LIBRARIES and not seam.is_js(library):
+    make = javascript.calls().adapters.adapter
+    if name in _NEEDED_LIBRARIES and not javascript.is_js(library):
         raise TypeError(
             f"adapter({name!r}, library) needs the library's module, a JavaScript "
             f"object such as js.{name}, not {library!r}"
         )
-    promise = seam.invoke(make, name, library)
-    return Adapter(await seam.finish(promise))
+    promise = javascript.invoke(make, name, library)
+    return Adapter(await javascript.finish(promise))

@@ -114,9 +114,8 @@ def _raise() -> None: ...
 # Returns the handle of a result for _take, or a number that is not a handle.
 def _wait(number: int, /) -> int: ...
 
-# A kernel's arguments: (device id, bit mask of those that are numbers, floats and
-# addresses).
-def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...
+# A kernel's arguments: the device id, and the Tensors and numbers.
+def _arguments(*args: object) -> tuple[int, tuple[Tensor | float, ...]]: ...
 
 # The elements, and which of them are valid, or None if all are.
 def _from_arrow_array(
@@ -132,10 +131,17 @@ def _run(
     kernel: int,
     site: int,
     workgroups: tuple[int, ...],
-    given: tuple[Any, ...],
-    args: tuple[Any, ...],
+    args: tuple[Tensor | float, ...],
     /,
 ) -> bool: ...
+def _pass(
+    function: Any,
+    given: tuple[Any, ...],
+    site: int,
+    workgroups: tuple[int, ...],
+    args: tuple[Tensor | float, ...],
+    /,
+) -> Any: ...
 
 # Only outside of a browser, where _backends/model has the GPUBuffers. _wrap: a Tensor
 # over a GPU handle, which takes over a reference to it (strides None: row-major). _gpu:

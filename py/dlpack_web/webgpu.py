@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
 
-from ._backends import default, owner
+from ._backends import default, javascript, owner
 from ._backends import stats as all_stats
-from ._backends.browser import seam
 from ._backends.calls import refuse_recorded
 from ._kernels.batch import Batch, batch
 from ._kernels.elementwise import ElementwiseKernel
@@ -139,8 +138,9 @@ async def share_device(
     libraries = {
         name: library for name, library in given.items() if library is not None
     }
-    promise = seam.call("shareDevice", seam.options(libraries))
-    return webgpu_device(await seam.finish(promise))
+    share = javascript.calls().adapters.shareDevice
+    promise = javascript.invoke(share, javascript.options(libraries))
+    return webgpu_device(await javascript.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:
@@ -340,8 +340,9 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
     refuse_recorded(tensor, False)
-    promise = seam.call("toCanvas", seam.site(), id(tensor), js_canvas)
-    await seam.finish(promise)
+    draw = javascript.calls().images.toCanvas
+    promise = javascript.invoke(draw, javascript.site(), id(tensor), js_canvas)
+    await javascript.finish(promise)
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":

@@ -11,7 +11,7 @@ from pyodide.ffi import run_sync, to_js
 
 import dlpack_web as dlw
 from dlpack_web import onnxruntime as ort
-from dlpack_web._backends.browser import seam
+from dlpack_web._backends import javascript
 
 RUNS = 20
 
@@ -42,7 +42,7 @@ def small():
 
     def our_wait():
         for _ in range(RUNS):
-            seam.wait_for(ended._runs.wait, ended._number)
+            javascript.wait_for(ended._runs.wait, ended._number)
         return 2
 
     resolved = js.Promise.resolve()

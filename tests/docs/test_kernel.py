@@ -176,7 +176,7 @@ def test_without_eval(browser: Browser, server: Server) -> None:
     with opened(browser, server, policy=policy) as python:
         assert python.run(GPU) == ""
         assert python.run("dlw.features()['unsafeEval']") == "False"
-        alone = "dlw._backends.browser.seam._seam = None\ndlw.from_dlpack(np.ones(3), device=d)"
+        alone = "dlw._backends.browser.javascript._javascript = None\ndlw.from_dlpack(np.ones(3), device=d)"
         assert "`connect(pyodide)` of the npm package" in python.run(alone)
         assert python.run("6 * 7") == "42"
 

@@ -169,7 +169,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda _: refused(lambda _: awaited(dlw.webgpu.request_device()), None),
     ),
     "arguments": (tensor, lambda t: refused(lambda x: _core._arguments(x, 1.5), t)),
-    "arguments on a GPU": (on_gpu, lambda t: _core._arguments(t, 1.5)[2][1]),
+    "arguments on a GPU": (on_gpu, lambda t: _core._arguments(t, 1.5)[1][1]),
     "a cycle": (Owner, lambda x: setattr(x, "tensor", dlw.from_buffer(x))),
     "C: out": (tensor, Exchanged("out")),
     "C: in": (tensor, Exchanged("in")),

@@ -23,6 +23,7 @@ check-python: $(VENV)
 
 check-js: package
 	@$(NODE_BIN)/biome check --error-on-warnings
+	$(PYTHON) tools/make_calls.py --check
 	$(NODE_BIN)/publint --strict
 	$(NODE_BIN)/attw --quiet --profile esm-only dist/*.tgz
 	node tools/check_workflows.mjs

@@ -17,7 +17,7 @@ cp wasm/*.[ch] "$stage/wasm"
 (cd py && find dlpack_web -name '*.py' -o -name py.typed -o -name _bridge.js) |
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
 # The desktop's backend (wgpu-py) and its model are never loaded in Pyodide, whose wheel is downloaded each time.
-rm -r "$stage"/py/dlpack_web/_backends/{desktop,model}
+rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
 # Nor is the page's: in Pyodide the GPU of the page is at hand, as its `dlpack_web.widget` says.
 rm -r "$stage"/py/dlpack_web/_page
 cp wasm/toolchain/widget_in_page.py "$stage"/py/dlpack_web/widget.py

@@ -19,8 +19,6 @@ import {
   useDevice as useTransformers,
 } from "./transformers.js";
 
-export { findOrt } from "../onnxruntime/finding.js";
-export { Library } from "../onnxruntime/sessions.js";
 export { shareDevice } from "./devices.js";
 
 export const adapters = {

@@ -1,13 +1,6 @@
 // More than 500 lines: one class, whose methods share its private state.
 /// <reference lib="esnext.disposable" preserve="true" />
-import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
-import type {
-  AsyncExchangeRequest,
-  Exchange,
-  Exchangeable,
-  ExchangeRequest,
-  Needs,
-} from "../exchange/types.js";
+
 import { type NotArray, notArray, toPrimitive } from "./arraylike.js";
 import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
 import { canConvert, checkConversion, convertElements, misfitOf } from "./convert.js";
@@ -42,6 +35,13 @@ import {
   type TensorMessage,
   type ToOptions,
 } from "./options.js";
+import type {
+  AsyncExchangeRequest,
+  Exchange,
+  Exchangeable,
+  ExchangeRequest,
+  Needs,
+} from "./protocol.js";
 import { counts } from "./realm.js";
 import {
   checkShape,
@@ -55,6 +55,7 @@ import {
 } from "./shape.js";
 import { elementsOf } from "./show.js";
 import type { Place, Storage } from "./storage.js";
+import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
 import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.

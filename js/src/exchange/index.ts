@@ -1,5 +1,5 @@
+export { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
 export { fit } from "./fit.js";
-export { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
 export { adopt, isExchangeable, take, takeAsync } from "./take.js";
 export type {
   AsyncExchangeable,

@@ -3,9 +3,9 @@ import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
+import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
 import { mustCopy, produce, produceAsync } from "./produce.js";
-import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
 import type {
   AsyncExchangeable,
   AsyncExchangeRequest,

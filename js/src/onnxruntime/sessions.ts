@@ -13,10 +13,11 @@ import { shareDevice } from "../adapters/devices.js";
 import { ON_CPU, ON_GPU } from "../adapters/generated.js";
 import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
 import { isOfRun, nameSession } from "../adapters/ortruns.js";
-import type { TypedArray } from "../core/dtype.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
+import type { Handle, Wait, Work } from "../pyodide/numbers.js";
+import type { Python } from "../pyodide/python.js";
 import { lentBufferOf } from "../webgpu/buffers.js";
 import { realDevice, useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
@@ -25,20 +26,6 @@ import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
 
-/** The part of Pyodide's memory that is used here. */
-export interface Memory {
-  /** The tensor at an address, with a hold of its own. */
-  tensorAt(address: number): Tensor;
-  /** Fresh memory in Python. */
-  empty(shape: readonly number[], dtype: any): Tensor;
-  /** The same with elements. */
-  filled(shape: readonly number[], dtype: any, elements: TypedArray): Tensor;
-  /** Moves a tensor to Python: a hold that it takes over. */
-  give(tensor: Tensor): number;
-  /** The number with which Python waits for a promise, and for the hold that comes with it. */
-  waitFor(promise: Promise<unknown>, handle?: () => number): number;
-}
-
 /** An input or output; `shape` has names, numbers and, for unknown extents, 2 ** 32 - 1. */
 interface Slot {
   name: string;
@@ -46,6 +33,9 @@ interface Slot {
   type?: string;
   shape?: (number | string)[];
 }
+
+/** Feeds of strings, by the numbers of their inputs. */
+type StringFeeds = Record<number, { data: string[]; dims: number[] }>;
 
 /** Elements of at least this size go to the GPU directly from Python's memory. */
 const UPLOADED_BYTES = 1 << 14;
@@ -64,11 +54,11 @@ const ON_DEVICE = 1;
 /** One copy of onnxruntime-web. */
 export class Library {
   readonly ort: Ort;
-  readonly #memory: Memory;
+  readonly #python: Python;
 
-  constructor(ort: Ort, memory: Memory) {
+  constructor(ort: Ort, python: Python) {
     this.ort = ort;
-    this.#memory = memory;
+    this.#python = python;
   }
 
   /** The version of onnxruntime-web. */
@@ -103,7 +93,7 @@ export class Library {
     usual?: GPUDevice,
     device?: GPUDevice,
   ): Session {
-    return new Session(this.ort, this.#memory, { model, files, options, usual, device });
+    return new Session(this.ort, this.#python, { model, files, options, usual, device });
   }
 }
 
@@ -122,11 +112,13 @@ interface Source {
 /** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
 export class Session {
   readonly ort: Ort;
-  readonly memory: Memory;
+  /** @internal */
+  readonly python: Python;
   /** Resolves when the model is loaded. */
   readonly ready: Promise<void>;
-  /** Required inputs, then those with a default value in the model. */
+  /** @internal Required inputs, then those with a default value in the model. */
   inputs: readonly Slot[] = [];
+  /** @internal */
   outputs: readonly Slot[] = [];
   readonly #source: Source;
   /** Sessions in which default values are fed, by their names. */
@@ -141,9 +133,9 @@ export class Session {
   /** Runs of Python, by number: a JavaScript object costs Python more than the run. */
   readonly #runs = new Map<number, Run>();
 
-  constructor(ort: Ort, memory: Memory, source: Source) {
+  constructor(ort: Ort, python: Python, source: Source) {
     this.ort = ort;
-    this.memory = memory;
+    this.python = python;
     this.#source = source;
     this.#session = this.#open();
     this.ready = this.#session.then(() => {});
@@ -247,20 +239,20 @@ export class Session {
     return { model, files };
   }
 
-  /** The session of the library. */
+  /** @internal The session of the library. */
   async opened(): Promise<any> {
     if (this.#released) throw new ReleasedError("this session was released");
     this.#session ??= this.#open();
     return this.#session;
   }
 
-  /** Whether this session of the library is still current: no run in between has failed. */
+  /** @internal Whether this session of the library is still current: no run in between has failed. */
   isCurrent(own: unknown): boolean {
     return own === this.#current;
   }
 
   /**
-   * Makes the next run use a new session: after a failed run, onnxruntime-web reuses the inputs of
+   * @internal Makes the next run use a new session: after a failed run, onnxruntime-web reuses the inputs of
    * that run if outputs stay on the GPU.
    */
   renew(): void {
@@ -289,7 +281,7 @@ export class Session {
         return { model: withoutValues(model, names), files };
       };
       const source = { ...this.#source, load, device: this.#gpu };
-      found = new Session(this.ort, this.memory, source);
+      found = new Session(this.ort, this.python, source);
       found.ready.catch(() => this.#overriding.delete(key)); // the run raises it
       this.#overriding.set(key, found);
     }
@@ -308,9 +300,9 @@ export class Session {
    * the address of a tensor to overwrite
    */
   start(
-    number: number,
+    number: Work,
     options: object | undefined,
-    strings: Record<number, { data: string[]; dims: number[] }> | undefined,
+    strings: StringFeeds | undefined,
     count: number,
     ...numbers: number[]
   ): void {
@@ -321,9 +313,9 @@ export class Session {
   }
 
   /** The same; returns the number with which Python waits for the first result. */
-  startToWait(number: number, ...given: any[]): number {
+  startToWait(number: Work, ...given: any[]): Wait {
     this.start(number, ...(given as [object | undefined, any, number, ...number[]]));
-    return this.memory.waitFor(this.#run(number).done, () => this.take(number, 0));
+    return this.python.waits.add(this.#run(number).done, () => this.take(number, 0));
   }
 
   /** Number of runs that were begun and have not ended. */
@@ -331,22 +323,22 @@ export class Session {
     return this.#runs.size;
   }
 
-  #run(number: number): Run {
+  #run(number: Work): Run {
     return this.#runs.get(number) as Run;
   }
 
   /** Resolves when a run has its results. */
-  done(number: number): Promise<void> {
+  done(number: Work): Promise<void> {
     return this.#run(number).done;
   }
 
   /** The number with which Python waits for that. */
-  wait(number: number): number {
-    return this.memory.waitFor(this.#run(number).done);
+  wait(number: Work): Wait {
+    return this.python.waits.add(this.#run(number).done);
   }
 
   /** The hold of a result for Python to take over; with the last result the run ends. */
-  take(number: number, i: number): number {
+  take(number: Work, i: number): Handle {
     const run = this.#run(number);
     const handle = run.take(i);
     if (run.isTaken) this.#runs.delete(number);
@@ -354,7 +346,7 @@ export class Session {
   }
 
   /** A result of strings, likewise. */
-  strings(number: number, i: number): unknown {
+  strings(number: Work, i: number): unknown {
     const run = this.#run(number);
     const found = run.strings(i);
     if (run.isTaken) this.#runs.delete(number);
@@ -362,7 +354,7 @@ export class Session {
   }
 
   /** Releases the results of a run that were not taken; pending ones later. */
-  end(number: number): void {
+  end(number: Work): void {
     this.#runs.get(number)?.release();
     this.#runs.delete(number);
   }
@@ -403,7 +395,7 @@ class Run {
     session: Session,
     engine: Session,
     options: object | undefined,
-    strings: Record<number, { data: string[]; dims: number[] }> | undefined,
+    strings: StringFeeds | undefined,
     feeds: number[],
     outputs: number[],
   ) {
@@ -428,8 +420,8 @@ class Run {
   }
 
   #feed(index: number, address: number): void {
-    const { ort, memory, device, inputs } = this.#session;
-    const tensor = memory.tensorAt(address);
+    const { ort, python, device, inputs } = this.#session;
+    const tensor = python.tensorAt(address);
     const { name } = inputs[index] as Slot;
     try {
       this.#feeds[name] =
@@ -458,9 +450,9 @@ class Run {
   }
 
   #fetch(index: number, to: number): void {
-    const { ort, memory, outputs } = this.#session;
+    const { ort, python, outputs } = this.#session;
     const slot = outputs[index] as Slot;
-    const target = to > ON_DEVICE ? memory.tensorAt(to) : undefined;
+    const target = to > ON_DEVICE ? python.tensorAt(to) : undefined;
     this.#outputs.push({ slot, to, target });
     this.#fetches[slot.name] = null;
     // Its buffer cannot be read and written at once.
@@ -518,7 +510,7 @@ class Run {
 
   /** Moves the results to their targets. */
   async #take(results: Record<string, any>): Promise<void> {
-    const { ort, memory } = this.#session;
+    const { ort, python } = this.#session;
     const sources: Tensor[] = [];
     const targets: Tensor[] = [];
     const passing: Tensor[] = [];
@@ -534,7 +526,7 @@ class Run {
           continue;
         }
         if (to === IN_MEMORY && value.location === "cpu" && ON_CPU.includes(value.type)) {
-          this.#values.push(memory.filled(value.dims, value.type, value.data));
+          this.#values.push(python.filled(value.dims, value.type, value.data));
           continue;
         }
         const tensor = fromOrt(ort, value);
@@ -544,7 +536,8 @@ class Run {
           this.#values.push(target.reshape(target.shape));
         } else if (tensor.device.gpu && to !== ON_DEVICE) {
           passing.push(tensor);
-          const host = target?.reshape(target.shape) ?? memory.empty(tensor.shape, tensor.dtype);
+          const host =
+            target?.reshape(target.shape) ?? python.bridge.empty(tensor.shape, tensor.dtype);
           this.#values.push(host);
           sources.push(tensor);
           targets.push(host);
@@ -560,7 +553,7 @@ class Run {
 
   /** The hold of a result for Python to take over. */
   take(i: number): number {
-    const handle = this.#session.memory.give(this.#values[i] as Tensor);
+    const handle = this.#session.python.give(this.#values[i] as Tensor);
     this.#taken++;
     return handle;
   }

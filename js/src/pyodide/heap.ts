@@ -17,6 +17,7 @@ import * as L from "./layout.js";
 /** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
 export interface CoreExports {
   scratch(): number;
+  call(): number;
   borrow(object: number, writable: number): number;
   empty(ndim: number, dtype: number, flags: number): number;
   wrap(
@@ -67,12 +68,14 @@ export class HeapStorage implements Storage {
   readonly host: WasmHost;
   readonly memory: { readonly buffer: ArrayBufferLike };
   readonly #scratch: number;
-  #kernelCall: Float64Array = new Float64Array(0);
+  readonly #callAt: number;
+  #call: Float64Array = new Float64Array(0);
 
   constructor(host: WasmHost) {
     this.host = host;
     this.memory = host.memory;
     this.#scratch = host.core.scratch() >>> 2;
+    this.#callAt = host.core.call() >>> 0;
   }
 
   bytes(): ArrayBufferLike {
@@ -137,13 +140,13 @@ export class HeapStorage implements Storage {
     return { count, bytes };
   }
 
-  /** The doubles of C's `kernel_call`, which is always the same one. */
-  kernelCall(address: number): Float64Array {
+  /** The doubles of the kernel call that C describes; see layout.ts. */
+  kernelCall(): Float64Array {
     const { buffer } = this.host.memory;
-    if (this.#kernelCall.buffer !== buffer) {
-      this.#kernelCall = new Float64Array(buffer, address >>> 0, L.KERNEL_CALL);
+    if (this.#call.buffer !== buffer) {
+      this.#call = new Float64Array(buffer, this.#callAt, L.CALL_LENGTH);
     }
-    return this.#kernelCall;
+    return this.#call;
   }
 
   /** Fresh memory, aligned to 256 bytes, contents undefined. */

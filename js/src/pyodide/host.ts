@@ -54,6 +54,7 @@ const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" |
 
 const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   scratch: 1,
+  call: 1,
   borrow: 1,
   empty: 1,
   wrap: 1,
@@ -102,9 +103,9 @@ export class PyodideHost implements WasmHost {
 
   /**
    * @param onDrop - called by C with each GPU slot of which it drops its reference
-   * @param onRun - called by C with the address of a kernel's arguments; returns 1 after running it
+   * @param onRun - called by C with the number of a kernel; returns 1 after running it
    */
-  constructor(pyodide: Pyodide, onDrop: (slot: number) => void, onRun: (address: number) => 0 | 1) {
+  constructor(pyodide: Pyodide, onDrop: (slot: number) => void, onRun: (kernel: number) => 0 | 1) {
     const module = moduleOf(pyodide);
     this.#module = module;
     this.memory = new Memory(module);

@@ -22,8 +22,12 @@ export const HANDLE = 64 >> 2;
 export const SCRATCH_STRIDES = (MAX_NDIM * 8) >> 2;
 export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
 
-/** Doubles of a kernel call, of wasm/bridge.c: seven facts and up to 32 arguments. */
-export const KERNEL_CALL = 7 + 32;
+/**
+ * A call of a kernel, of wasm/bridge.c, in doubles: `{ site, workgroups[3], count; { kind, value }
+ * arguments[32] }`.
+ */
+export const CALL_ARGUMENTS = 5;
+export const CALL_LENGTH = CALL_ARGUMENTS + 2 * 32;
 
 /** The source of wasm memory: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {

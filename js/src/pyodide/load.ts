@@ -3,8 +3,8 @@ import type { URL as AnyURL } from "../core/globals.js";
 import { watchForLeaks } from "../core/leaks.js";
 import { watchForWholeBuffers } from "../core/viewwatch.js";
 import type { Bridge } from "./bridge.js";
+import { attach } from "./calls.js";
 import { moduleOf, type Pyodide } from "./host.js";
-import { attach } from "./seam.js";
 import { findWheel, install, isInstalled, lastLine } from "./wheel.js";
 
 /** Options of `connect`. */
@@ -47,22 +47,22 @@ async function join(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge
 
 /** Connects JavaScript and Python. */
 function attachTo(pyodide: Pyodide): Bridge {
-  let seam: ReturnType<typeof attach>;
+  let calls: ReturnType<typeof attach>;
   try {
-    seam = attach(pyodide);
+    calls = attach(pyodide);
   } catch (cause) {
     const { name } = cause as Error;
     if (name !== "PythonError") throw cause;
     throw new DLPackError(lastLine(cause), { cause }); // throws why the wheel cannot be imported
   }
-  const python = pyodide.pyimport("dlpack_web._backends.browser.seam");
+  const python = pyodide.pyimport("dlpack_web._backends.browser.javascript");
   try {
-    python._attach(seam);
+    python._attach(calls);
   } finally {
     python.destroy();
   }
-  return seam.bridge;
+  return calls.bridge;
 }
 
-// Bundlers merge modules with the same importers, so these are in one chunk with what the seam needs.
+// Bundlers merge modules with the same importers, so these are in one chunk with what the calls need.
 export * as webgpu from "../webgpu/index.js";

@@ -1,4 +1,5 @@
-import type { WasmHost } from "./heap.js";
+import type { PyodideHost } from "./host.js";
+import type { Wait, Work } from "./numbers.js";
 
 /**
  * A module that waits for a promise from C: `w(number)` gets it by the import `a`, suspends in `b`,
@@ -48,12 +49,16 @@ class Outcome {
   }
 }
 
-/** Promises that Python waits for. */
+/** What Python waits for. */
 export class Waits {
+  readonly #host: PyodideHost;
+  /** What ends pending work. */
+  readonly #pending = new Map<Work, AbortController>();
   #last = 0;
   #promise: Promise<Outcome> | undefined;
 
-  constructor(host: WasmHost) {
+  constructor(host: PyodideHost) {
+    this.#host = host;
     host.onWait((syncify) => {
       const imports = {
         a: (number: number) => this.#take(number),
@@ -65,17 +70,51 @@ export class Waits {
   }
 
   /**
-   * The number with which Python waits for a promise, at once.
+   * @internal The number with which Python waits for a promise.
    *
    * @param handle - returns the hold that Python's `_wait` returns; called when Python goes on, and
    * not at all if an interrupt ends its wait
    */
-  add(promise: Promise<unknown>, handle: () => number = () => NOTHING): number {
+  add(promise: Promise<unknown>, handle: () => number = () => NOTHING): Wait {
     this.#promise = promise.then(() => new Outcome(handle));
     return ++this.#last;
   }
 
-  #take(number: number): Promise<Outcome> {
+  /** @internal Work that Python may give up. */
+  async until<T>(number: Work, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    this.#pending.set(number, controller);
+    try {
+      return await work(controller.signal);
+    } finally {
+      this.#pending.delete(number);
+    }
+  }
+
+  /** Python does not await this work any more: it must not touch what Python gave. */
+  giveUp(work: Work): void {
+    this.#pending.get(work)?.abort();
+  }
+
+  /** Keeps interrupts from Python until {@link letInterrupts}. */
+  holdInterrupts(): void {
+    this.#host.holdInterrupts();
+  }
+
+  letInterrupts(): void {
+    this.#host.letInterrupts();
+  }
+
+  /**
+   * Keeps interrupts from Python's next step, starting to wait. The first microtask after that
+   * calls then() of what Python waits for, which is Python, too; the second lets interrupts in.
+   */
+  holdInterruptsToWait(): void {
+    this.#host.holdInterrupts();
+    queueMicrotask(() => queueMicrotask(() => this.#host.letInterrupts()));
+  }
+
+  #take(number: Wait): Promise<Outcome> {
     const known = number === this.#last ? this.#promise : undefined;
     if (known) this.#promise = undefined;
     const promise =

@@ -3,7 +3,7 @@ import { dtypeNamed } from "../core/dtype.js";
 import { DLPackError, quietly, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
-import { Tensor } from "../core/tensor.js";
+import { isTensor, Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
@@ -348,7 +348,7 @@ export class Work {
       const options = { workgroups: groups as [number], timestampWrites };
       calledAt(site, () => this.#kernel(kernel).run(given, options));
     } finally {
-      for (const arg of given) if (typeof arg !== "number") arg.release();
+      for (const arg of given) if (isTensor(arg)) arg.release();
     }
   }
 

@@ -12,45 +12,38 @@ Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._core import Tensor
 from .._layout.dtype import DType
+from .checks import Arguments
+
+if TYPE_CHECKING or sys.platform == "emscripten":
+    from .browser import javascript as javascript
+else:
+    from . import no_javascript as javascript  # noqa: F401
 
 
 class BackendKernel(Protocol):
-    """A shader on one device. `args` are Tensors on it, and numbers; `given` is what
-    `_core._arguments` returned when it checked them; counts of workgroups: 0 for the
-    default."""
+    """A shader on one device. `args` are Tensors on it, and floats; counts of
+    workgroups: 0 for the default."""
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
-    ) -> None: ...
-    def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
-    ) -> Awaitable[float]: ...
+    def run(self, counts: tuple[int, ...], args: Arguments, /) -> None: ...
+    def time(self, counts: tuple[int, ...], args: Arguments, /) -> Awaitable[float]: ...
     def ready(self) -> Awaitable[None]: ...
 
 
 class BackendBatch(Protocol):
-    """Recorded calls of kernels of one device, with holds on their tensors. `args` and
-    `given` as for BackendKernel; `places` are the positions of `args` in the call."""
+    """Recorded calls of kernels of one device, with holds on their tensors. `args` as
+    for BackendKernel; `places` are their positions in the call."""
 
-    def add(
-        self,
-        kernel: Any,
-        counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
-        /,
-    ) -> None: ...
+    def add(self, kernel: Any, counts: tuple[int, ...], args: Arguments, /) -> None: ...
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
         /,
     ) -> None: ...
     def uses(self, tensor: Tensor, writing: bool, /) -> bool: ...
@@ -154,17 +147,10 @@ class Backend(Protocol):
 NO_JSPI = (
     " and Python cannot wait for it here (that needs JSPI and a call from async Python)"
 )
-_IN_BROWSER = bool(sys.platform == "emscripten")
+IN_BROWSER = bool(sys.platform == "emscripten")
 _default: Backend | None = None
 #: Backends by the ids of their devices, but for those that JavaScript numbers.
 owners: dict[int, Backend] = {}
-
-
-def no_javascript() -> BufferError:
-    return BufferError(
-        "JavaScript is available only in Pyodide, in a browser; this is "
-        f"{sys.implementation.name} on {sys.platform}"
-    )
 
 
 def default() -> Backend:
@@ -187,7 +173,7 @@ def owner_of(tensor: Tensor) -> Backend:
 
 def _loaded() -> list[Backend]:
     """Those that have anything to report; loads none."""
-    first = [default()] if _default is not None or _IN_BROWSER else []
+    first = [default()] if _default is not None or IN_BROWSER else []
     found = dict.fromkeys([*first, *owners.values()])
     return [each for each in found if each.is_loaded()]
 
@@ -203,7 +189,7 @@ def stats() -> list[dict[str, Any]]:
 
 
 def _load() -> Backend:
-    if _IN_BROWSER:
+    if IN_BROWSER:
         from . import browser
 
         return browser

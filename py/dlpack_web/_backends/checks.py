@@ -3,8 +3,12 @@
 import re
 from typing import Any
 
+from .._core import Tensor
 from .._layout.views import extents
 from .._layout.words import type_of
+
+#: Arguments of a kernel that `_core._arguments` has checked.
+type Arguments = tuple[Tensor | float, ...]
 
 #: WGSL's blanks (3.2: Blankspace and Line Breaks), for a class of characters.
 BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"

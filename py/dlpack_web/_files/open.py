@@ -12,15 +12,14 @@ from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from .. import _core
-from .._backends import default, owner
-from .._backends.browser import files as js_files
-from .._backends.browser import seam
+from .._backends import IN_BROWSER, default, javascript, owner
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import bounded, shown, type_of
 from .._tensor.device import CPU, Device, await_default_device, parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, made
+from . import javascript as js_files
 from . import local
 from .archive import Archive
 from .headers import Entry, Unreadable, malformed
@@ -294,8 +293,8 @@ async def open(
 def _local(source: Any) -> local.Local | None:
     """The file, if Python itself can read it; None: JavaScript opens it."""
     if isinstance(source, str):
-        if _URL.match(source) or (seam.IN_BROWSER and not exists(source)):
-            if not seam.IN_BROWSER:
+        if _URL.match(source) or (IN_BROWSER and not exists(source)):
+            if not IN_BROWSER:
                 raise BufferError(
                     f"{shown(source, 200)} is a URL, which open() reads only in a browser: download "
                     "it, for example with urllib.request.urlretrieve, and open its path"
@@ -304,7 +303,7 @@ def _local(source: Any) -> local.Local | None:
         return local.open_path(source)
     if isinstance(source, PathLike):
         return local.open_path(fsdecode(source))
-    if seam.is_js(source):
+    if javascript.is_js(source):
         return None
     try:
         return local.open_buffer(source)
@@ -368,7 +367,7 @@ class _LocalInside:
         return await _load_local(file, self._entries[name], archive, how)
 
     def waits(self, how: _How) -> bool:
-        return seam.IN_BROWSER and how.device is not None
+        return IN_BROWSER and how.device is not None
 
     def close(self) -> None:
         self._file = None
@@ -445,8 +444,8 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
         """Returns nothing: a result would pass through JavaScript."""
         found.append(await function())
 
-    seam.hold_interrupts()  # an interrupt would leave a coroutine that never started
-    seam.block_on(asyncio.ensure_future(keep()))
+    javascript.hold_interrupts()  # an interrupt would leave a coroutine that never started
+    javascript.block_on(asyncio.ensure_future(keep()))
     return found[0]
 
 

@@ -12,12 +12,11 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 from .. import _core
-from .._backends import owner_of
-from .._backends.browser import files as js_files
-from .._backends.browser import seam
+from .._backends import javascript, owner_of
 from .._backends.calls import refuse_recorded
 from .._layout.words import shown, type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
+from . import javascript as js_files
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE
 
@@ -68,7 +67,7 @@ async def save(
                 raise ValueError(f"two tensors have the name {shown(name)}")
             _check_text(name)
             held[name] = share(tensor)
-        if seam.is_js(target):
+        if javascript.is_js(target):
             await js_files.save(target, held, wanted, said)
             return None
         return await _save(target, held, wanted, said)

@@ -59,7 +59,7 @@ class Signature:
                 f"{inputs + outputs} with its outputs, not {len(args)}"
             )
         with named(self._names):
-            device, _, _ = _core._arguments(*args)
+            device, _ = _core._arguments(*args)
         kinds: list[str] = []
         shape: tuple[int, ...] | None = None
         for arg, (param, dtype, is_output) in zip(args, self._params, strict=False):

@@ -9,7 +9,7 @@ from weakref import ref
 from .. import _core
 from .._backends import BackendBatch, BackendKernel, owner
 from .._backends.calls import current, recorder
-from .._backends.checks import counts_of
+from .._backends.checks import Arguments, counts_of
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor, made
 
@@ -82,13 +82,12 @@ class Batch:
     def _record(
         self,
         kernel: BackendKernel,
+        device: int,
         counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
         """Records a call that `Kernel` has checked."""
         self._check()
-        device = given[0]
         if self._made is None:
             first = next(x for x in args if isinstance(x, Tensor))
             self._anchor = made(_core.from_dlpack(first))
@@ -99,7 +98,7 @@ class Batch:
                 f"the batch is on webgpu:{self._device}, and these tensors are on "
                 f"webgpu:{device}: record a batch for each device"
             )
-        self._made.add(kernel, counts, args, given)
+        self._made.add(kernel, counts, args)
 
     def _uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         """Whether a recorded call writes to a tensor, or, for `writing`, uses it."""
@@ -169,11 +168,10 @@ class Batch:
         if self._recording:
             raise BufferError("update() comes after the recording")
         places, values = _by_position({} if args is None else args)
-        device, bits, given = _core._arguments(self._anchor, *values)
+        device, given = _core._arguments(self._anchor, *values)
         if device != self._device:
             raise BufferError("the tensors of one batch must share a device")
-        facts = device, bits >> 1, given[1:]
-        backend_batch.update(number % length, counts, places, values, facts)
+        backend_batch.update(number % length, counts, places, given[1:])
 
     def __len__(self) -> int:
         return 0 if self._made is None else len(self._made)

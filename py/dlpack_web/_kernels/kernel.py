@@ -77,12 +77,12 @@ class Kernel:
         array([2.5, 2.5, 2.5], dtype=float32)
         """
         counts = counts_of(workgroups)
-        given = _core._arguments(*args)
+        device, given = _core._arguments(*args)
         batch = recorder()
         if batch is None:
-            self._on(given[0]).run(counts, args, given)
+            self._on(device).run(counts, given)
         else:
-            batch._record(self._on(given[0]), counts, args, given)
+            batch._record(self._on(device), device, counts, given)
 
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -112,8 +112,8 @@ class Kernel:
             made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args
         )
         try:
-            given = _core._arguments(*holds)
-            return await self._on(given[0]).time(counts, holds, given)
+            device, given = _core._arguments(*holds)
+            return await self._on(device).time(counts, given)
         finally:
             for hold in holds:
                 if isinstance(hold, Tensor):

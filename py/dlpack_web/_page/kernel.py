@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from .._backends.checks import Arguments
 from .._backends.model import kernel
 from .._backends.model.arguments import bind, check_apart, pack_number
 from .._backends.model.kernel import views_of
@@ -63,27 +64,21 @@ class Kernel(kernel.Kernel):
     async def ready(self) -> None:
         await self._link.answer("ready", kernel=self.number)
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        self._link.op({"op": "run", "calls": [self._call(counts, args, given)]})
+    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+        self._link.op({"op": "run", "calls": [self._call(counts, args)]})
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
         self._record.check_alive()
         if "timestamp-query" not in self._record.features:
             raise BufferError(
                 f"{self._record} cannot measure: its adapter lacks the feature "
                 '"timestamp-query"'
             )
-        call = self._call(counts, args, given)
+        call = self._call(counts, args)
         return float(await self._link.answer("time", call=call))
 
-    def _call(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> dict[str, Any]:
-        return self.call(counts, views_of(args, given), self._link.sites.here())
+    def _call(self, counts: tuple[int, ...], args: Arguments) -> dict[str, Any]:
+        return self.call(counts, views_of(args), self._link.sites.here())
 
     def call(
         self, counts: tuple[int, ...], views: Sequence[Any], site: int

@@ -4,8 +4,7 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .. import _core
-from .._backends import owner
-from .._backends.browser import seam
+from .._backends import javascript, owner
 from .._layout import views
 from .._layout.dtype import parse_dtype
 from .._layout.words import type_of
@@ -103,7 +102,8 @@ def to_js(x: object) -> Any:
     >>> tensor.release()
     """
     with share(x) as tensor:
-        return seam.call_with("tensorAt", (tensor,))
+        tensor_at = javascript.calls().tensors.tensorAt
+        return javascript.invoke(tensor_at, id(tensor))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -122,9 +122,9 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    take = seam.method("fromJs")
-    if seam.is_js(obj):
-        return made(seam.receive(take, obj))
+    take = javascript.calls().tensors.fromJs
+    if javascript.is_js(obj):
+        return made(javascript.receive(take, obj))
     try:
         return share(obj)
     except TypeError:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
 
 from .. import _core
 from .._arrow_export import ArrowExport
-from .._backends import owner_of
-from .._backends.browser import seam
+from .._backends import javascript, owner_of
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
@@ -263,8 +262,9 @@ class Tensor(ArrowExport, Facts):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = seam.Kept(seam.method("tensorAt"), id(self))
-        assert isinstance(twin, seam.Kept)
+            tensor_at = javascript.calls().tensors.tensorAt
+            twin = self._js = javascript.Kept(tensor_at, id(self))
+        assert isinstance(twin, javascript.Kept)
         return twin.js
 
     @property

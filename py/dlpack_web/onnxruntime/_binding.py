@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.browser import seam
+from .._backends import javascript
 from .._layout.words import type_of
 from .._tensor.making import from_gpu_buffer, to_host
 from .._tensor.tensor import Tensor, share
@@ -175,7 +175,7 @@ def _at(
     dtype = np.dtype(str(dtype_meant(element_type)))
     size = math.prod(shape) * dtype.itemsize
     first = 1 if size else 0  # NULL is allowed for no elements
-    if size < 0 or start < first or start + size > seam.memory_size():
+    if size < 0 or start < first or start + size > javascript.memory_size():
         raise RuntimeError(f"Python's memory has no {size} bytes at address {start}")
     if size == 0:
         return np.empty(shape, dtype)

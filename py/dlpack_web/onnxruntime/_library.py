@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, NamedTuple
 
-from .._backends import browser
-from .._backends.browser import seam
+from .._backends import default, javascript
 from .._tensor.device import Device, first_device, webgpu_device
 from ._options import CPU_PROVIDER, WASM, WEBGPU, Given, Providers, SessionOptions
 from ._state import Fail, InvalidGraph, InvalidProtobuf, NoSuchFile, translated, worded
@@ -66,8 +65,9 @@ async def library(*, on_cpu: bool = False) -> Any:
     alone = on_cpu and not was_said()
     if alone not in _Wanted.loaded:
         with translated():
-            promise = seam.call("onnxruntime", _Wanted.module, _Wanted.threads, alone)
-            found = await seam.finish(promise)
+            make = javascript.calls().sessions.library
+            promise = javascript.invoke(make, _Wanted.module, _Wanted.threads, alone)
+            found = await javascript.finish(promise)
         if alone not in _Wanted.loaded:
             _Wanted.loaded[alone] = found
             if _Wanted.severity is not None:
@@ -112,12 +112,12 @@ def get_available_providers() -> list[str]:
     'CPUExecutionProvider'
     """
     on_cpu = [WASM, CPU_PROVIDER]
-    return [WEBGPU, *on_cpu] if seam.has_webgpu() else on_cpu
+    return [WEBGPU, *on_cpu] if javascript.has_webgpu() else on_cpu
 
 
 def get_device() -> str:
     """ "WEBGPU" if the browser has it, else "CPU"."""
-    return "WEBGPU" if seam.has_webgpu() else "CPU"
+    return "WEBGPU" if javascript.has_webgpu() else "CPU"
 
 
 def set_seed(seed: int) -> None:
@@ -177,10 +177,10 @@ def model_of(
     source: Any, options: SessionOptions, ort: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The model in JavaScript's form, and the files with its weights."""
-    files = {name: seam.js_bytes(data) for name, data in options._files.items()}
+    files = {name: javascript.js_bytes(data) for name, data in options._files.items()}
     if isinstance(source, bytes):
-        return seam.js_bytes(source), files
-    if seam.is_js(source) and getattr(source, "href", None):  # a JavaScript URL
+        return javascript.js_bytes(source), files
+    if javascript.is_js(source) and getattr(source, "href", None):  # a JavaScript URL
         return str(source.href), files
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"Unable to load from type '{type(source)}'")
@@ -190,11 +190,11 @@ def model_of(
     if os.path.isdir(path):
         raise worded(InvalidProtobuf, f"Load model from {path} failed: it is a folder")
     if os.path.isfile(path):
-        model = seam.read_file(path)
+        model = javascript.read_file(path)
         for name in ort.filesOf(model):
             beside = posixpath.join(posixpath.dirname(path), name)
             if name not in files and os.path.isfile(beside):
-                files[name] = seam.read_file(beside)
+                files[name] = javascript.read_file(beside)
         return model, files
     if "://" in path or path.startswith(("blob:", "data:")):
         return path, files
@@ -209,7 +209,7 @@ class Opened(NamedTuple):
     """JavaScript's session with its device and providers, and the model's
     properties."""
 
-    kept: seam.Kept
+    kept: javascript.Kept[Any]
     device: Device | None
     providers: Providers
     facts: dict[str, Any]
@@ -254,18 +254,18 @@ async def _open_with(
         device = providers.device
         usual = _usual_device()
     with translated(BufferError):
-        kept = seam.Kept(
+        kept = javascript.Kept(
             ort.open,
             model,
-            seam.options(files),
-            seam.options(wanted),
+            javascript.options(files),
+            javascript.options(wanted),
             usual and usual.gpu,
             device and device.gpu,
         )
-        await seam.finish(kept.js.ready)
+        await javascript.finish(kept.js.ready)
         facts = kept.js.facts.to_py()
         gpu = kept.js.device
-        used = webgpu_device(browser.use_device(gpu)) if gpu else None
+        used = webgpu_device(default().use_device(gpu)) if gpu else None
     return Opened(kept, used, providers, facts)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._backends.browser import seam
+from .._backends import javascript
 from .._tensor.tensor import Tensor
 from ._feeds import NodeArg
 from ._state import (
@@ -116,7 +116,7 @@ class Runs(NamedTuple):
 
 
 def check_can_wait() -> None:
-    if not seam.can_block():
+    if not javascript.can_block():
         raise RuntimeError(
             "Python cannot wait for results here (that needs JSPI and a call from "
             "async Python): use `await session.run_async(...)`"
@@ -150,7 +150,7 @@ class Pending:
 
     def start(self) -> Self:
         with _as_onnxruntime:
-            seam.invoke(self._runs.start, self._number, *self._given)
+            javascript.invoke(self._runs.start, self._number, *self._given)
         return self
 
     def wait(self) -> Self:
@@ -159,17 +159,17 @@ class Pending:
         runs, number = self._runs, self._number
         with _as_onnxruntime:
             if self._plan.are_strings[0]:
-                seam.invoke(runs.start, number, *self._given)
-                seam.wait_for(runs.wait, number)
+                javascript.invoke(runs.start, number, *self._given)
+                javascript.wait_for(runs.wait, number)
             else:
-                self._found[0] = seam.receive_waiting(
+                self._found[0] = javascript.receive_waiting(
                     runs.start_to_wait, number, *self._given
                 )
         return self
 
     async def later(self) -> None:
         with _as_onnxruntime:
-            await seam.finish(self._runs.done(self._number))
+            await javascript.finish(self._runs.done(self._number))
 
     async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
         await self.later()
@@ -197,7 +197,7 @@ class Pending:
                 found[i] = (
                     array_of(runs.strings(number, i))
                     if is_strings
-                    else seam.receive(runs.take, number, i)
+                    else javascript.receive(runs.take, number, i)
                 )
         self._number = 0  # JavaScript has ended it with the last result
         return [found[i] for i in plan.order]

@@ -4,7 +4,7 @@ from asyncio import ensure_future
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from .._backends.browser import seam
+from .._backends import javascript
 from .._layout.words import type_of
 from .._tensor.device import Device
 from .._tensor.making import empty
@@ -61,13 +61,13 @@ class InferenceSession(RefusedMethods):
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
-        if not seam.can_block():
+        if not javascript.can_block():
             raise RuntimeError(
                 "Python cannot wait here for the model to load (that needs JSPI and a call "
                 "from async Python): use `await InferenceSession.create(...)`"
             )
         opening = self._open(path_or_bytes, sess_options, providers, provider_options)
-        seam.block_on(opening)
+        javascript.block_on(opening)
 
     @classmethod
     async def create(
@@ -208,14 +208,14 @@ class InferenceSession(RefusedMethods):
     ) -> None:
         """Loads the model again, for other providers. Blocks, which needs JSPI;
         elsewhere make another session."""
-        if not seam.can_block():
+        if not javascript.can_block():
             raise RuntimeError(
                 "Python cannot wait here for the model to load: use `await "
                 "InferenceSession.create(..., providers=...)`"
             )
         before = self._kept
         opening = open_model(self._source, self._options, providers, provider_options)
-        self._use(seam.block_on(opening))
+        self._use(javascript.block_on(opening))
         before.js.release()
 
     def end_profiling(self) -> str:
@@ -291,9 +291,9 @@ class InferenceSession(RefusedMethods):
             return pending.start().arrays_later()
         self._feeds.check_names(input_feed)
         told = self._told(output_names, input_feed, callback, user_data, run_options)
-        if not seam.can_block():
+        if not javascript.can_block():
             return ensure_future(told)
-        return Arrived(seam.block_on(told))
+        return Arrived(javascript.block_on(told))
 
     async def _told(
         self,
@@ -487,8 +487,8 @@ class InferenceSession(RefusedMethods):
         for i, tensor in tensors:
             numbers += (i, id(tensor))
         given = (
-            None if options is None else seam.options(options._to_js()),
-            seam.options(strings) if strings else None,
+            None if options is None else javascript.options(options._to_js()),
+            javascript.options(strings) if strings else None,
             len(tensors),
             *numbers,
             *plan.numbers,

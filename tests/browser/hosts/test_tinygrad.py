@@ -123,14 +123,14 @@ while not await dlwt._device.backend().kept(_device._kept._folder):
         page.python(LOAD)
         assert page.python(VISIT + "[known, len(_kept.programs)]") == [made, made]
     page.python("""
-from dlpack_web._backends.browser import files
+from dlpack_web._backends import browser
 
-files._MOST = 3
+browser._MOST = 3
 for i in range(5):
-    await files.keep("folder", str(i), bytes([i]))
-found = await files.kept("folder")
+    await browser.keep("folder", str(i), bytes([i]))
+found = await browser.kept("folder")
 assert found == {str(i): bytes([i]) for i in range(2, 5)}, found
-assert await files.kept(_device._kept._folder) == {}
+assert await browser.kept(_device._kept._folder) == {}
 """)
 
 

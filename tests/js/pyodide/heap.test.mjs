@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { attach } from "../../../js/dist/pyodide/calls.js";
 import { moduleOf } from "../../../js/dist/pyodide/host.js";
-import { attach } from "../../../js/dist/pyodide/seam.js";
 import { connected, DATA, fakePyodide, since } from "./stand_in.mjs";
 
 test("what is missing of a Pyodide is named", () => {
@@ -37,10 +37,10 @@ test("a core of another version is named, and one that is not there", () => {
   });
 });
 
-test("one Pyodide has one seam, and C learns what it may call", () => {
+test("one Pyodide is connected once, and C learns what it may call", () => {
   const fake = fakePyodide();
-  const seam = attach(fake.pyodide);
-  assert.equal(attach(fake.pyodide), seam);
+  const calls = attach(fake.pyodide);
+  assert.equal(attach(fake.pyodide), calls);
   assert.deepEqual(
     fake.calls.map(([name, index]) => [name, fake.functions[index]?.[1]]),
     [
@@ -269,25 +269,25 @@ test("what bridge.tensor() does not take names what does", () => {
 });
 
 test("interrupts are held until they were let as often, and come back only where they were", () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   const flag = () => fake.module.HEAPU8[12];
   for (const looks of [1, 0]) {
     fake.module.HEAPU8[12] = looks;
-    seam.holdInterrupts();
-    seam.holdInterrupts();
+    calls.waits.holdInterrupts();
+    calls.waits.holdInterrupts();
     assert.equal(flag(), 0);
-    seam.letInterrupts();
+    calls.waits.letInterrupts();
     assert.equal(flag(), 0);
-    seam.letInterrupts();
+    calls.waits.letInterrupts();
     assert.equal(flag(), looks);
   }
 });
 
 test("a Pyodide without that flag has its byte 0 left alone", () => {
-  const { fake, seam } = connected({ _Py_EMSCRIPTEN_SIGNAL_HANDLING: undefined });
+  const { fake, calls } = connected({ _Py_EMSCRIPTEN_SIGNAL_HANDLING: undefined });
   fake.module.HEAPU8[0] = 1;
-  seam.holdInterrupts();
+  calls.waits.holdInterrupts();
   assert.equal(fake.module.HEAPU8[0], 1);
-  seam.letInterrupts();
+  calls.waits.letInterrupts();
   assert.equal(fake.module.HEAPU8[0], 1);
 });

@@ -1,10 +1,10 @@
 // A stand-in for Pyodide whose C core is this file: tests see what is read from which byte, written where, and
 // held for how long.
 import assert from "node:assert/strict";
-import { attach } from "../../../js/dist/pyodide/seam.js";
+import { attach } from "../../../js/dist/pyodide/calls.js";
 
-// Bytes of wasm/bridge.c's scratch, of a dlw_tensor and its lists, and of elements.
-export const [SCRATCH, STRUCT, LISTS, DATA] = [1024, 4096, 8192, 16384];
+// Bytes of wasm/bridge.c's scratch, of a dlw_tensor and its lists, of elements and of a kernel's call.
+export const [SCRATCH, STRUCT, LISTS, DATA, CALL] = [1024, 4096, 8192, 16384, 32768];
 
 /** The stand-in, and what its core was called with. */
 export function fakePyodide(changes = {}) {
@@ -60,6 +60,7 @@ export function fakePyodide(changes = {}) {
     };
   const core = {
     scratch: () => SCRATCH,
+    call: () => CALL,
     borrow: noted("borrow"),
     empty: noted("empty"),
     wrap: noted("wrap"),
@@ -124,7 +125,13 @@ export function fakePyodide(changes = {}) {
     _module: module,
   };
   suspendable = false;
-  return Object.assign(state, { pyodide, module, describe, scratch, taken, PyProxy });
+  /** Writes a kernel's call, as C lays it out; addresses of tensors are in arrays. */
+  function describeCall(site, workgroups, args) {
+    const pairs = args.flatMap((arg) => (Array.isArray(arg) ? [1, arg[0]] : [0, arg]));
+    const facts = [site, ...workgroups, args.length, ...pairs];
+    new Float64Array(memory.buffer, CALL, facts.length).set(facts);
+  }
+  return Object.assign(state, { describeCall, pyodide, module, describe, scratch, taken, PyProxy });
 }
 
 /** The calls since then, without the checks of the GIL before each. */
@@ -139,7 +146,7 @@ export function since(fake) {
 
 export function connected(changes) {
   const fake = fakePyodide(changes);
-  const seam = attach(fake.pyodide);
+  const calls = attach(fake.pyodide);
   since(fake);
-  return { fake, seam, bridge: seam.bridge };
+  return { fake, calls, bridge: calls.bridge };
 }

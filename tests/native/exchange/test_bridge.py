@@ -33,7 +33,9 @@ error_text = function("error_text", ctypes.c_char_p)
 on_drop = function("on_drop", None, c_void_p)
 on_run = function("on_run", None, c_void_p)
 DROP = ctypes.CFUNCTYPE(None, c_uint32)
-RUN = ctypes.CFUNCTYPE(c_int32, c_size_t)
+call = function("call", c_size_t)
+RUN = ctypes.CFUNCTYPE(c_int32, c_int32)
+NUMBER, TENSOR = 0, 1
 
 
 def set_shape(*shape, strides=(), byte_offset=0):
@@ -41,6 +43,13 @@ def set_shape(*shape, strides=(), byte_offset=0):
     room[: len(shape)] = shape
     room[64 : 64 + len(strides)] = strides
     room[128] = byte_offset
+
+
+def described():
+    """The call that JavaScript reads: site, workgroups and count; (kind, value) of each argument."""
+    doubles = list((ctypes.c_double * (5 + 2 * 32)).from_address(call()))
+    pairs = doubles[5 : 5 + 2 * int(doubles[4])]
+    return doubles[:5], list(zip(pairs[::2], pairs[1::2], strict=True))
 
 
 def failure():
@@ -151,7 +160,7 @@ def test_a_million_handles_are_all_that_there_are(dropped):
     while (made := share(handles[0])) != 0:
         handles.append(struct_of(made)[1])
     assert failure()[0] == KINDS["memory"]
-    assert (1 << 20) - 256 <= len(handles) < 1 << 20
+    assert len(handles) == (1 << 20) - 1 - 256  # slot 0, and those that stay free
     assert dlw.live_tensors() - live == len(handles)
     set_shape(1)
     assert wrap(7, 0, 1, FLOAT32, 0, 0) == 0
@@ -367,12 +376,11 @@ class TestRun:
         """What it was called with; a kernel numbered 0 fails."""
         seen = []
 
-        def call(address):
-            call = (ctypes.c_double * 39).from_address(address)
-            seen.append(list(call[: 7 + int(call[6])]))
-            return int(call[0] != 0)
+        def run(kernel):
+            seen.append((kernel, *described()))
+            return int(kernel != 0)
 
-        callback = RUN(call)
+        callback = RUN(run)
         on_run(ctypes.cast(callback, c_void_p))
         yield seen
         on_run(None)
@@ -380,11 +388,31 @@ class TestRun:
     def test_every_fact_comes_across(self, calls):
         largest = 2**53 - 1
         with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
-            args = 1.5, tensor, float("inf")
-            given = _core._arguments(*args)
-            assert _core._run(3, largest, (65535, 2, 1), given, args) is True
-            facts = [3, largest, 65535, 2, 1, 5, 3]
-            assert calls == [[*facts, 1.5, given[2][1], float("inf")]]
+            device, args = _core._arguments(1.5, tensor, float("inf"))
+            assert device == tensor.__dlpack_device__()[1]
+            assert args == (1.5, tensor, float("inf"))
+            assert _core._run(3, largest, (65535, 2, 1), args) is True
+            ((kernel, facts, arguments),) = calls
+            assert (kernel, facts) == (3, [largest, 65535, 2, 1, 3])
+            assert arguments[::2] == [(NUMBER, 1.5), (NUMBER, float("inf"))]
+            kind, address = arguments[1]
+            assert (kind, struct_of(int(address))[0].dl_tensor.data) == (TENSOR, 7)
+
+    def test_a_function_finds_the_same(self):
+        with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+            found = _core._pass(
+                lambda *rest: (rest, *described()),
+                ("a", 1),
+                5,
+                (2, 3, 4),
+                (tensor, 2.5),
+            )
+            rest, facts, arguments = found
+            assert (rest, facts) == (("a", 1), [5, 2, 3, 4, 2])
+            assert arguments[0][0] == TENSOR
+            assert arguments[1] == (NUMBER, 2.5)
+        with pytest.raises(dlw.ReleasedError):
+            _core._pass(described, (), 5, (2, 3, 4), (tensor, 2.5))
 
     def test_a_tensor_released_meanwhile_is_refused(self, calls):
         """By the __float__ of a later argument, or between the two functions: its struct
@@ -396,10 +424,9 @@ class TestRun:
                 return 2.0
 
         tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
-        args = tensor, Number()
-        given = _core._arguments(*args)
+        _, args = _core._arguments(tensor, Number())
         with pytest.raises(dlw.ReleasedError):
-            _core._run(1, 2, (3, 4, 5), given, args)
+            _core._run(1, 2, (3, 4, 5), args)
         assert calls == []
 
     def test_numpys_scalars_stay_numbers(self):
@@ -410,44 +437,47 @@ class TestRun:
                 return np.asarray(np.float32(self)).__dlpack__(**keywords)
 
         with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
-            given = _core._arguments(tensor, Scalar(2.5), np.int64(3), np.True_)
-            assert given[1:] == (0b1110, (given[2][0], 2.5, 3.0, 1.0))
+            _, args = _core._arguments(tensor, Scalar(2.5), np.int64(3), np.True_)
+            assert args == (tensor, 2.5, 3.0, 1.0)
             for array in (np.ones(1), np.array(2.0), memoryview(b"a")):
                 with pytest.raises(TypeError, match="argument 1 has type"):
                     _core._arguments(tensor, array)
 
     def test_as_many_as_there_are(self, calls):
-        _core._run(1, 2, (3, 4, 5), (0, 2**32 - 1, tuple(range(32))), (0,) * 32)
-        assert calls[0][7:] == list(range(32))
-        with pytest.raises(RuntimeError, match="no JavaScript"):
-            _core._run(1, 2, (3, 4, 5), (0, 2**32 - 1, tuple(range(33))), (0,) * 33)
+        _core._run(1, 2, (3, 4, 5), tuple(map(float, range(32))))
+        assert calls[0][2] == [(NUMBER, i) for i in range(32)]
+        with pytest.raises(TypeError, match="at most 32 arguments, not 33"):
+            _core._run(1, 2, (3, 4, 5), tuple(map(float, range(33))))
         assert len(calls) == 1
 
     def test_a_failure_is_told(self, calls):
-        assert _core._run(0, 1, (1, 1, 1), (0, 0, ()), ()) is False
+        assert _core._run(0, 1, (1, 1, 1), ()) is False
         assert len(calls) == 1
 
     @pytest.mark.parametrize(
         "wrong",
         [
-            ("3", 1, (1, 1, 1), (0, 0, ()), ()),
-            (3, 1, (1, 1, 1), (0, 1, (1.5,)), ()),
-            (3, 1, (1, 1, 1), (0, 0, (1.5,)), (1.5,)),
-            (3, 1, (1, 1, 1), (0, 0, ()), []),
-            (3, 1, (1, 1), (0, 0, ())),
-            (3, 1, (1, 1, 1), (0, 0, [])),
-            (3, 1, (1, 1, 1), (0, 0, ("x",))),
-            (3, 1, (1, 1, 10**400), (0, 0, ())),
+            ("3", 1, (1, 1, 1), ()),
+            (3, 1, (1, 1, 1), (1,)),
+            (3, 1, (1, 1, 1), ("x",)),
+            (3, 1, (1, 1, 1), []),
+            (3, 1, (1, 1), ()),
+            (3, 1, (1, 1, 1)),
+            (3, 1, (1, 1, 10**400), ()),
+            (2**31, 1, (1, 1, 1), ()),
         ],
     )
     def test_nonsense_is_refused(self, calls, wrong):
         with pytest.raises((TypeError, OverflowError)):
             _core._run(*wrong)
+        if wrong[0] == 3:
+            with pytest.raises((TypeError, OverflowError)):
+                _core._pass(len, ((),), *wrong[1:])
         assert calls == []
 
     def test_nobody_who_runs(self):
         with pytest.raises(RuntimeError, match="no JavaScript"):
-            _core._run(1, 1, (1, 1, 1), (0, 0, ()), ())
+            _core._run(1, 1, (1, 1, 1), ())
 
 
 @pytest.mark.skipif(

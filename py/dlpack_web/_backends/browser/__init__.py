@@ -4,61 +4,60 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import js
+from pyodide.ffi import JsException
+
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
 from .. import NO_JSPI
-from .files import keep as keep
-from .files import kept as kept
-from .seam import (
+from ..checks import Arguments
+from .javascript import (
     Kept,
-    call,
-    call_with,
+    calls,
     finish,
     finish_work,
     give_once,
     invoke,
+    invoke_with,
     is_js,
+    js_bytes,
     js_list,
     keep_sites,
-    method,
     options,
-    ready,
     receive,
     receive_later,
     site,
     wait_for,
 )
-from .seam import block_on as block_on
-from .seam import can_block as can_block
-from .seam import is_loaded as is_loaded
+from .javascript import block_on as block_on
+from .javascript import can_block as can_block
+from .javascript import is_loaded as is_loaded
 
 cannot_block = NO_JSPI
 
 
 def stats() -> list[dict[str, Any]]:
     """What each registered device holds and has done: webgpu.stats()."""
-    rows: list[dict[str, Any]] = call("stats").to_py()
+    rows: list[dict[str, Any]] = invoke(calls().devices.stats).to_py()
     for row in rows:
         row["lost"] = row["lost"] or None  # some Pyodides have their own null
     return rows
 
 
 def features() -> dict[str, Any]:
-    seam = ready()
-    blocking = can_block()
-    js_found = block_on(seam.features()) if blocking else seam.featuresAtOnce()
+    devices, blocking = calls().devices, can_block()
+    js_found = block_on(devices.features()) if blocking else devices.featuresAtOnce()
     found: dict[str, Any] = js_found.to_py()
     return {"browser": True, "canBlock": blocking} | found
 
 
 async def request_device(wanted: dict[str, Any]) -> int:
-    device_id: int = await finish(call("requestDevice", options(wanted)))
-    return device_id
+    return await finish(invoke(calls().devices.request, options(wanted)))
 
 
 def request_device_blocking(wanted: dict[str, Any]) -> int:
-    device_id: int = block_on(call("requestDevice", options(wanted)))
+    device_id: int = block_on(invoke(calls().devices.request, options(wanted)))
     return device_id
 
 
@@ -66,16 +65,15 @@ def use_device(gpu: Any) -> int:
     raw = gpu
     if not is_js(gpu):  # a device of wgpu-py or webgpu over one
         raw = getattr(gpu, "_internal", None) or _handle_of(gpu)
-    device_id: int = call("useDevice", raw if is_js(raw) else gpu)
-    return device_id
+    return invoke(calls().devices.use, raw if is_js(raw) else gpu)
 
 
 def device(device_id: int) -> Any:
-    return call("device", device_id)
+    return invoke(calls().devices.device, device_id)
 
 
 def device_ids() -> Iterable[int]:
-    ids: Iterable[int] = call("deviceIds")
+    ids: Iterable[int] = invoke(calls().devices.ids)
     return ids
 
 
@@ -88,28 +86,30 @@ def has_feature(device_id: int, name: str) -> bool:
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
-    return receive(method("empty"), js_list(shape), str(dtype), device_id)
+    return receive(calls().tensors.empty, js_list(shape), str(dtype), device_id)
 
 
 def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
-    return receive(method("upload"), site(), id(tensor), device_id, str(dtype))
+    upload = calls().tensors.upload
+    return receive(upload, site(), id(tensor), device_id, str(dtype))
 
 
 def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
-    call("write", site(), id(target), id(source), convert)
+    invoke(calls().tensors.write, site(), id(target), id(source), convert)
 
 
 async def read(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
-    await finish_work("read", *map(id, (*sources, *targets)))
+    addresses = map(id, (*sources, *targets))
+    await finish_work(lambda work: invoke(calls().tensors.read, work, *addresses))
 
 
 def read_blocking(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
     if sources:
-        wait_for(method("reading"), *map(id, (*sources, *targets)))
+        wait_for(calls().tensors.reading, *map(id, (*sources, *targets)))
 
 
 def from_gpu_buffer(
@@ -120,7 +120,7 @@ def from_gpu_buffer(
     byte_offset: int,
     release: Callable[[], Any] | None,
 ) -> _core.Tensor:
-    adopt = method("fromGPUBuffer")
+    adopt = calls().tensors.fromGPUBuffer
     described = js_list(shape), str(dtype), device_id, byte_offset
     given: list[Any] = []
     try:
@@ -137,7 +137,7 @@ def gpu_buffer(tensor: Any) -> Any:
 
 
 def is_pooled(tensor: _core.Tensor) -> bool:
-    return bool(call_with("isPooled", (tensor,)))
+    return invoke(calls().tensors.isPooled, id(tensor))
 
 
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
@@ -185,27 +185,18 @@ class Kernel:
 
     def __init__(self, js_kernel: Any) -> None:
         self._js = js_kernel
-        self._number = call("numberOf", js_kernel)
+        self._number = invoke(calls().kernels.numberOf, js_kernel)
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        if not _core._run(self._number, site(2), counts, given, args):
-            call("failure")
+    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+        if not _core._run(self._number, site(2), counts, args):
+            invoke(calls().kernels.failure)
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
-        device_id, bits, values = given
-        addresses = (
-            value if bits >> i & 1 else id(arg)
-            for i, (value, arg) in enumerate(zip(values, args, strict=True))
-        )
-        facts = site(), device_id, self._js, *counts, bits, *addresses
-        return float(await finish_work("time", *facts))
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
+        call, time = (site(), counts, args), calls().kernels.time
+        return await finish_work(lambda work: invoke_with(*call, time, work, self._js))
 
     async def ready(self) -> None:
-        await finish(call("ready", self._js))
+        await finish(invoke(calls().kernels.ready, self._js))
 
 
 def kernel(
@@ -216,15 +207,16 @@ def kernel(
     device_id: int,
     parts: Sequence[tuple[str, int, int]],
 ) -> Kernel:
-    flat = js_list(fact for part in parts for fact in part)
-    return Kernel(call("kernel", site(), wgsl, entry, label, check, device_id, flat))
+    compiled, where = calls().kernels.kernel, js_list(parts)
+    facts = wgsl, entry, label, check, device_id, where
+    return Kernel(invoke(compiled, site(), *facts))
 
 
 class Batch:
     """JavaScript's Batch."""
 
     def __init__(self, device_id: int) -> None:
-        self._kept = Kept(method("batch"), device_id)
+        self._kept = Kept(calls().kernels.batch, device_id)
         self._js = self._kept.js
         self._run = self._js.run
         self._sites: list[int] = []
@@ -233,29 +225,26 @@ class Batch:
         self,
         kernel: Kernel,
         counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
         number = site(2)
         self._sites.append(number)
         keep_sites([number], True)  # as long as the batch may run
-        call("batchAdd", number, self._js, kernel._js, *counts, bits, *values)
+        record = calls().kernels.batchAdd
+        invoke_with(number, counts, args, record, self._js, kernel._js)
 
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
-        where = js_list(places)
-        call("batchUpdate", self._js, index, *counts, where, bits, *values)
+        change, where = calls().kernels.batchUpdate, js_list(places)
+        invoke_with(0, counts, args, change, self._js, index, where)
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
-        return bool(call_with("batchUses", (tensor,), self._js, writing))
+        return invoke(calls().kernels.batchUses, id(tensor), self._js, writing)
 
     def run(self) -> None:
         invoke(self._run)
@@ -282,7 +271,7 @@ async def from_image(
     if not is_js(source):
         raise TypeError(f"from_image takes a JavaScript image, not {type_of(source)}")
     wanted = options({"dtype": str(dtype), "channels": channels})
-    make = method("fromImage")
+    make = calls().images.fromImage
     number = site()
     return await receive_later(make, number, source, device_id, wanted)
 
@@ -293,31 +282,24 @@ class Frames:
     def __init__(
         self, source: Any, device_id: int, dtype: DType, channels: int
     ) -> None:
+        make = calls().images.frames
         wanted = options({"dtype": str(dtype), "channels": channels})
         if not is_js(source):
             raise TypeError(
                 f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
             )
-        self._made: list[Any] = []
-        make = method("frames")
-        # One step, so an interrupt cannot lose what was made.
-        invoke(self._made.extend, map(make, [source], [device_id], [wanted]))
+        self._kept = Kept(make, source, device_id, wanted)
 
     async def next(self) -> _core.Tensor | None:
-        found = await finish(call("nextFrame", self._made[0]))
-        return None if found is None else receive(method("fromJs"), found)
+        found = await finish(invoke(self._kept.js.next))
+        return None if found is None else receive(calls().tensors.fromJs, found)
 
     def stop(self) -> None:
-        for frames in self._made:
-            frames.stop()
+        self._kept.js.release()
 
     def stats(self) -> dict[str, float]:
-        found: dict[str, float] = self._made[0].stats.to_py()
+        found: dict[str, float] = self._kept.js.stats().to_py()
         return found
-
-    def __del__(self) -> None:
-        if "_made" in self.__dict__:
-            self.stop()
 
 
 frames = Frames
@@ -335,7 +317,49 @@ def on_host(tensor: _core.Tensor) -> None:
 
 
 async def settle(device_id: int) -> None:
-    await finish(call("settle", device_id))
+    await finish(invoke(calls().devices.settle, device_id))
+
+
+# --- what is kept between visits ---
+
+_CACHE = "dlpack_web"
+# CacheStorage has addresses for names. Nothing is requested from this one.
+_ADDRESS = "https://dlpack-web.invalid/"
+_MOST = 128  # entries; then the oldest is deleted
+
+
+async def _open() -> Any:
+    """None where nothing can be kept: not in Node, in insecure pages, in some frames."""
+    caches = getattr(js, "caches", None)
+    return caches and await caches.open(_CACHE)
+
+
+async def kept(folder: str) -> dict[str, bytes] | None:
+    found = {}
+    address = f"{_ADDRESS}{folder}/"
+    try:
+        cache = await _open()
+        if cache is None:
+            return None
+        for request in await cache.keys():
+            if request.url.startswith(address):
+                buffer = await (await cache.match(request)).arrayBuffer()
+                found[request.url.removeprefix(address)] = buffer.to_bytes()
+    except (JsException, AttributeError):  # forbidden, or deleted just now
+        return None
+    return found
+
+
+async def keep(folder: str, name: str, data: bytes) -> None:
+    try:
+        cache = await _open()
+        if cache is not None:
+            response = js.Response.new(js_bytes(data))
+            await cache.put(f"{_ADDRESS}{folder}/{name}", response)
+            for request in list(await cache.keys())[:-_MOST]:
+                await cache.delete(request)
+    except JsException:  # forbidden, or the disk is full: it is only a cache
+        pass
 
 
 # --- buffers of PyPI's package webgpu in Pyodide ---

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._core import DeviceLostError
+from ..checks import Arguments
 from ..model import kernel
 from ..model.arguments import Bound
 from ..model.faults import Fault
@@ -60,13 +61,11 @@ class Kernel(kernel.Kernel):
         if bindings is None:
             self._layout = self.pipeline.get_bind_group_layout(0)
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
         record = self._record
         record.check_alive()
         if "timestamp-query" not in record.features:
-            return await super().time(counts, args, given)
+            return await super().time(counts, args)
         what, gpu = "reading the GPU's time", record.gpu
 
         def make() -> tuple[Any, Any, Any]:
@@ -82,7 +81,7 @@ class Kernel(kernel.Kernel):
             "beginning_of_pass_write_index": 0,
             "end_of_pass_write_index": 1,
         }
-        ask(record, [self._run(counts, args, given, writes)])
+        ask(record, [self._run(counts, args, writes)])
 
         def read() -> Any:
             encoder = gpu.create_command_encoder()

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import DType
-from .. import NO_JSPI, no_javascript, owners
+from .. import NO_JSPI, javascript, owners
 from . import messages
 from .batch import Calls
 from .buffers import adopt, allocate
@@ -246,7 +246,7 @@ class Backend:
         raise self.refused("images: upload an array of their pixels")
 
     def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
-        raise no_javascript()
+        return javascript.calls()
 
     # --- what is kept between visits --------------------------------------------------
 

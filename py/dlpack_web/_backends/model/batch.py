@@ -7,6 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import parse_dtype
 from ..calls import Call, calling
+from ..checks import Arguments
 from . import messages
 from .arguments import Bound, pack_number
 from .faults import Fault
@@ -66,31 +67,26 @@ class Calls[Each: Recorded]:
         self,
         kernel: Any,
         counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
-        _, bits, values = given
-        merged = [values[i] if bits >> i & 1 else arg for i, arg in enumerate(args)]
-        self._calls.append(self._prepare(kernel, counts, merged, calling(2)))
+        self._calls.append(self._prepare(kernel, counts, args, calling(2)))
 
     def update(
         self,
         index: int,
         counts: tuple[int, ...],
         places: tuple[int, ...],
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        args: Arguments,
     ) -> None:
         self._record.check_alive()
         calls = self._calls
         old = calls[index]
-        _, bits, values = given
         merged = list(old.args)
-        for at, place in enumerate(places):
+        for place, arg in zip(places, args, strict=True):
             if not 0 <= place < len(merged):
                 count = len(merged)
                 raise ValueError(messages.no_argument(old.kernel.label, count, place))
-            merged[place] = values[at] if bits >> at & 1 else args[at]
+            merged[place] = arg
         counts = counts if counts[0] else old.counts
         call = self._change(old, counts, merged, places)
         calls[index] = call

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..checks import with_lines
+from ... import _core
+from ..checks import Arguments, with_lines
 from . import messages
 from .arguments import Bound, bind, bind_number, count_of, separate
 from .faults import Fault
@@ -52,14 +53,10 @@ class Kernel:
     async def ready(self) -> None:
         ask(self._record, [self.fault])
 
-    def run(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> None:
-        self._run(counts, args, given, None)
+    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+        self._run(counts, args, None)
 
-    async def time(
-        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
-    ) -> float:
+    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
         raise BufferError(
             f"{self._record} cannot measure: it was made without the feature "
             '"timestamp-query", which request_device() asks for where the adapter '
@@ -69,15 +66,14 @@ class Kernel:
     def _run(
         self,
         counts: tuple[int, ...],
-        args: Sequence[Any],
-        given: tuple[Any, ...],
+        args: Arguments,
         timestamps: Any,
     ) -> Fault | None:
         """Binds the arguments and submits; returns the fault of what it wrote, if
         any."""
         record = self._record
         record.check_alive()
-        bound, groups = self.prepare(counts, views_of(args, given))
+        bound, groups = self.prepare(counts, views_of(args))
         return self._submit(bound, groups, timestamps)
 
     def prepare(
@@ -169,7 +165,6 @@ class Kernel:
         return next((fault for fault in faults if fault is not None), None)
 
 
-def views_of(args: Sequence[Any], given: tuple[Any, ...]) -> list[Any]:
+def views_of(args: Arguments) -> list[Any]:
     """Arguments of a call: views of tensors, and numbers."""
-    _, bits, values = given
-    return [values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)]
+    return [View(x) if isinstance(x, _core.Tensor) else x for x in args]

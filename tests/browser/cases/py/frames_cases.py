@@ -59,10 +59,10 @@ async def test_each_frame_is_released_for_the_next(device):
 
 async def test_what_is_forgotten_is_stopped(device):
     frames = dlw.webgpu.frames(painted(9), device)
-    js_frames = frames._source._made[0]
+    js_frames = frames._kept.js
     await anext(frames)
     del frames
-    assert (await js_frames.next()).done
+    assert await js_frames.next() is None
 
 
 async def test_it_can_be_stopped_while_it_waits(device):

@@ -406,16 +406,18 @@ def _draw(tensor: Any, number: int) -> None:
     import js
     from pyodide.ffi import can_run_sync, run_sync
 
-    from dlpack_web._backends.browser import seam
+    from dlpack_web._backends import javascript
 
     name = str(tensor.device)
     canvas = _canvases.get(name) or js.OffscreenCanvas.new(1, 1)
     _canvases[name] = canvas
-    drawn = seam.call("toCanvas", seam.site(), id(tensor), canvas)
+    drawn = javascript.invoke(
+        javascript.calls().images.toCanvas, javascript.site(), id(tensor), canvas
+    )
     if can_run_sync():
-        run_sync(seam.finish(drawn))
+        run_sync(javascript.finish(drawn))
     else:
-        drawing = asyncio.ensure_future(seam.finish(drawn))
+        drawing = asyncio.ensure_future(javascript.finish(drawn))
         drawing.add_done_callback(_drawn)
     send_picture(number, canvas.transferToImageBitmap())
 

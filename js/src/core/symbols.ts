@@ -1,4 +1,4 @@
-import type * as types from "./types.js";
+import type * as types from "./protocol.js";
 
 /** The name of the method by which a producer hands a tensor out. */
 export const EXCHANGE: typeof types.EXCHANGE = Symbol.for("dlpack.exchange") as never;

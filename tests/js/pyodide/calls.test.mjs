@@ -47,24 +47,22 @@ function onGPU(fake, gpu) {
 }
 
 test("C runs a kernel by its number, over tensors that it holds", () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   const { gpu, log } = fakeGPU();
-  const id = seam.useDevice(gpu);
-  assert.equal(seam.useDevice(gpu), id);
-  assert.equal(seam.device(id), gpu);
-  assert.ok(seam.deviceIds().includes(id));
-  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id, []);
-  const number = seam.numberOf(kernel);
+  const id = calls.devices.use(gpu);
+  assert.equal(calls.devices.use(gpu), id);
+  assert.equal(calls.devices.device(id), gpu);
+  assert.ok(calls.devices.ids().includes(id));
+  const kernel = calls.kernels.kernel(7, SOURCE, "main", "mine", true, id, []);
+  const number = calls.kernels.numberOf(kernel);
   const { tensor, address } = onGPU(fake, gpu);
-  const call = (...facts) => {
-    const at = 32768;
-    new Float64Array(fake.memory.buffer, at, facts.length).set(facts);
-    return fake.functions[1][0](at);
+  const call = (kernel, workgroups, ...args) => {
+    fake.describeCall(7, workgroups, args);
+    return fake.functions[1][0](kernel);
   };
   const before = liveTensors();
-  // number, site, workgroups x, y, z, which arguments are numbers, how many, arguments
-  assert.equal(call(number, 7, 0, 0, 0, 2, 2, address, 1.5), 1);
-  assert.equal(call(number, 7, 4, 5, 6, 2, 2, address, 2.5), 1);
+  assert.equal(call(number, [0, 0, 0], [address], 1.5), 1);
+  assert.equal(call(number, [4, 5, 6], [address], 2.5), 1);
   assert.deepEqual(log.dispatched, [
     [3, 1, 1],
     [4, 5, 6],
@@ -73,10 +71,13 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
     log.written.map(([, data]) => data[0]),
     [1.5, 2.5],
   );
-  assert.equal(call(number, 7, 0, 0, 0, 0, 1, address), 0);
-  assert.throws(() => seam.failure(), { name: "RangeError", message: /\(x, u\): 2, not 1/ });
-  assert.equal(call(number + 1, 7, 0, 0, 0, 0, 0), 0);
-  assert.throws(() => seam.failure(), {
+  assert.equal(call(number, [0, 0, 0], [address]), 0);
+  assert.throws(() => calls.kernels.failure(), {
+    name: "RangeError",
+    message: /\(x, u\): 2, not 1/,
+  });
+  assert.equal(call(number + 1, [0, 0, 0]), 0);
+  assert.throws(() => calls.kernels.failure(), {
     name: "TypeError",
     message: `there is no kernel ${number + 1}`,
   });
@@ -85,23 +86,24 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
 });
 
 test("a kernel that Python gave up to time does not run", async () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   const { gpu, log } = fakeGPU();
   gpu.features.add("timestamp-query");
   gpu.createQuerySet = () => ({ destroy() {} });
-  const id = seam.useDevice(gpu);
-  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id, []);
+  const id = calls.devices.use(gpu);
+  const kernel = calls.kernels.kernel(7, SOURCE, "main", "mine", true, id, []);
   const before = liveTensors();
   const { tensor, address } = onGPU(fake, gpu);
-  const timing = seam.time(5, 7, id, kernel, 0, 0, 0, 2, address, 1.5);
+  fake.describeCall(7, [0, 0, 0], [[address], 1.5]);
+  const timing = calls.kernels.time(5, kernel);
   tensor.release(); // what Python has at the address now is something else
   fake.describe({ shape: [0] });
-  seam.giveUp(4);
-  seam.giveUp(5);
+  calls.waits.giveUp(4);
+  calls.waits.giveUp(5);
   await assert.rejects(timing, { name: "AbortError" });
   assert.deepEqual(log.dispatched, []);
   assert.equal(liveTensors(), before);
-  seam.giveUp(5); // it is over
+  calls.waits.giveUp(5); // it is over
 });
 
 test("strided elements are uploaded in the pieces that C packs or converts", () => {
@@ -148,13 +150,13 @@ test("strided elements are uploaded in the pieces that C packs or converts", () 
 });
 
 test("a tensor on the GPU is wrapped with what C needs to know", () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   const { gpu } = fakeGPU();
-  const id = seam.useDevice(gpu);
+  const id = calls.devices.use(gpu);
   let ended = 0;
   const before = liveTensors();
   const make = (offset, ...rest) =>
-    seam.fromGPUBuffer(
+    calls.tensors.fromGPUBuffer(
       gpu.createBuffer({ size: 64, usage: STORAGE }),
       [2, 3],
       "int16",
@@ -200,16 +202,16 @@ test("C learns whether a tensor is read-only or strided", () => {
 });
 
 test("a tensor that was made for Python alone is released when it is collected", () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   fake.describe({ shape: [2], handle: 21 });
   const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2));
-  assert.equal(seam.fromJs(tensor), 21);
+  assert.equal(calls.tensors.fromJs(tensor), 21);
   assert.ok(tensor._watcher instanceof FinalizationRegistry);
   tensor.release();
 });
 
 test("Python learns of a file what is in it", () => {
-  const { seam } = connected();
+  const { calls } = connected();
   const info = { dtype: "int8", shape: Object.freeze([2, 3]), nbytes: 6 };
   const file = {
     name: "a.npz",
@@ -218,7 +220,7 @@ test("Python learns of a file what is in it", () => {
     info: () => info,
     _why: () => null,
   };
-  assert.deepEqual(seam.factsOf(file), {
+  assert.deepEqual(calls.files.factsOf(file), {
     name: "a.npz",
     metadata: { by: "me" },
     infos: [["x", "int8", [2, 3], 6, null]],
@@ -226,11 +228,13 @@ test("Python learns of a file what is in it", () => {
 });
 
 test("files come into Python's memory, by the options given, and end with release()", async () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   fake.describe({ shape: [2, 2], handle: 41 });
   const told = [];
   const options = { format: "raw", dtype: "float32", shape: [2, 2] };
-  const opening = seam.open(new Uint8Array(16).fill(1), -1, options, (...it) => told.push(it));
+  const opening = calls.files.open(new Uint8Array(16).fill(1), -1, options, (...it) =>
+    told.push(it),
+  );
   const tensor = await opening.promise;
   assert.deepEqual([tensor.shape, tensor._handle], [[2, 2], 41]);
   assert.deepEqual(since(fake), [["empty", 2, 0x00012002, 0]]);
@@ -240,19 +244,23 @@ test("files come into Python's memory, by the options given, and end with releas
   opening.release();
   opening.release();
   assert.deepEqual(since(fake), [["release", 41]]);
-  const left = seam.open(new Uint8Array(16), -1, { format: null, dtype: "uint8", shape: null });
+  const left = calls.files.open(new Uint8Array(16), -1, {
+    format: null,
+    dtype: "uint8",
+    shape: null,
+  });
   left.release();
   await assert.rejects(left.promise, { name: "AbortError" });
 });
 
 test("what is saved is named, and let go when it is written", async () => {
-  const { fake, seam } = connected();
+  const { fake, calls } = connected();
   fake.describe({ shape: [2], handle: 51 });
   new Float32Array(fake.memory.buffer, DATA, 2).set([1, 2]);
   const save = async (names, options) => {
     const chunks = [];
     const target = new WritableStream({ write: (chunk) => void chunks.push(...chunk) });
-    await seam.save(target, names, options, ...names.map(() => 900)).promise;
+    await calls.files.save(target, names, options, ...names.map(() => 900)).promise;
     return Buffer.from(chunks).toString("latin1");
   };
   const safe = await save(["a", "b"], { format: "safetensors", metadata: { by: "me" } });
@@ -267,38 +275,38 @@ test("what is saved is named, and let go when it is written", async () => {
 });
 
 test("pictures have a promise, and are released when they come", async () => {
-  const { seam } = connected();
+  const { calls } = connected();
   const { gpu } = fakeGPU();
-  const id = seam.useDevice(gpu);
-  const found = seam.fromImage(3, { [Symbol.toStringTag]: "Blob" }, id, {});
+  const id = calls.devices.use(gpu);
+  const found = calls.images.fromImage(3, { [Symbol.toStringTag]: "Blob" }, id, {});
   found.release();
   await assert.rejects(found.promise, { name: "TypeError", message: /not Blob/ });
 });
 
 test("Python waits for what was submitted, and no longer than the device lives", async () => {
-  const { seam } = connected();
+  const { calls } = connected();
   const { gpu, log } = fakeGPU();
-  const id = seam.useDevice(gpu);
-  await seam.settle(id);
+  const id = calls.devices.use(gpu);
+  await calls.devices.settle(id);
   assert.equal(log.waited, 1);
   let lose;
   gpu.lost = new Promise((resolve) => {
     lose = resolve;
   });
   gpu.queue.onSubmittedWorkDone = () => new Promise(() => {});
-  const waiting = seam.settle(id);
+  const waiting = calls.devices.settle(id);
   lose({ reason: "unknown" });
   await waiting.catch(() => {});
   const told = [];
-  seam.onFault((message, site) => told.push([message, site]));
+  calls.devices.onFault((message, site) => told.push([message, site]));
   assert.deepEqual(told, []);
-  assert.equal(seam.siteOf(new Error("of nobody")), 0);
-  assert.equal(seam.stats()[id].device, `webgpu:${id}`);
+  assert.equal(calls.devices.siteOf(new Error("of nobody")), 0);
+  assert.equal(calls.devices.stats()[id].device, `webgpu:${id}`);
 });
 
 test("no adapter of a name is known by what it is not", async () => {
-  const { seam } = connected();
-  await assert.rejects(seam.adapter("toString", {}), {
+  const { calls } = connected();
+  await assert.rejects(calls.adapters.adapter("toString", {}), {
     name: "TypeError",
     message: /^no adapter "toString"; supported are .*ort/,
   });

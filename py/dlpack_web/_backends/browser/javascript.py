@@ -1,6 +1,6 @@
-"""The seam between Python and the browser: the only room that imports js or pyodide.
+"""The bridge between Python and JavaScript: the only module that imports js or pyodide.
 
-The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A
+The JavaScript side is one object per Pyodide (PythonCalls in js/src/pyodide/calls.ts). A
 page that called `connect(pyodide)` has passed it in; otherwise the copy in this wheel
 is evaluated at the first use.
 
@@ -9,56 +9,59 @@ between any two of its own steps, but not within one that runs in C.
 """
 
 import re
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import count
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import js
+import pyodide
+import pyodide_js
+from pyodide.code import run_js
+from pyodide.ffi import (
+    JsException,
+    JsProxy,
+    can_run_sync,
+    create_once_callable,
+    create_proxy,
+    run_sync,
+    to_js,
+)
 
 from ... import _core
-from .. import no_javascript
 from ..calls import Call, calling, warn
+from ..checks import Arguments
 
-IN_BROWSER = sys.platform == "emscripten"
-if IN_BROWSER:
-    import js
-    import pyodide
-    import pyodide_js
-    from pyodide.code import run_js
-    from pyodide.ffi import (
-        JsException,
-        JsProxy,
-        can_run_sync,
-        create_once_callable,
-        create_proxy,
-        run_sync,
-        to_js,
-    )
+_VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
+# Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
+_INTERRUPTED_WAITS = _VERSION >= (314, 0, 5)
 
-    _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
-    # Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
-    _INTERRUPTED_WAITS = _VERSION >= (314, 0, 5)
-
-_seam: Any = None
+if TYPE_CHECKING:
+    from .calls import Calls
 
 
-def _attach(seam: Any) -> None:
+_javascript: Any = None
+
+
+def _attach(javascript: Any) -> None:
     """Called by JavaScript's `connect(pyodide)`."""
-    global _seam
-    if _seam is None:
-        _seam = seam
-        seam.onFault(create_proxy(_warn))
+    global _javascript
+    if _javascript is None:
+        # A proxy of each subject, for all calls.
+        _javascript = SimpleNamespace(**dict(js.Object.entries(javascript)))
+        _javascript.devices.onFault(create_proxy(_warn))
 
 
-def ready() -> Any:
-    """The JavaScript side; BufferError if there is none."""
-    if _seam is None:
+def calls() -> "Calls":
+    """What JavaScript does for Python, by subject; BufferError if there is no
+    JavaScript."""
+    if _javascript is None:
         _attach(_load())
-    return _seam
+    found: Calls = _javascript
+    return found
 
 
 def _load() -> Any:
-    if not IN_BROWSER:
-        raise no_javascript()
     from importlib.resources import files
 
     source = files("dlpack_web").joinpath("_bridge.js").read_text("utf-8")
@@ -111,7 +114,7 @@ def _in_python(message: str) -> str:
 
 def _locate(made: Any, error: Any) -> None:
     """Adds the place of the call to the exception for a fault."""
-    place = _place(_seam.siteOf(error))
+    place = _place(_javascript.devices.siteOf(error))
     if place is not None:
         made.args = (f"{made}\ncalled at {place.filename}:{place.lineno}",)
     if isinstance(made, _core.KernelError):
@@ -158,17 +161,7 @@ def _warn(message: str, number: int) -> None:
 # --- the JavaScript side ----------------------------------------------------------------
 
 
-def method(name: str) -> Any:
-    """A method of the JavaScript side."""
-    return getattr(ready(), name)
-
-
-def call(name: str, *args: Any) -> Any:
-    """Calls a method of the JavaScript side; its errors become Python's."""
-    return invoke(method(name), *args)
-
-
-def invoke(function: Any, *args: Any) -> Any:
+def invoke[*Ts, R](function: Callable[[*Ts], R], /, *args: *Ts) -> R:
     """Calls a function of the JavaScript side; its errors become Python's."""
     try:
         return function(*args)
@@ -176,31 +169,43 @@ def invoke(function: Any, *args: Any) -> Any:
         raise _translated(error) from None
 
 
-def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
-    """`call` with the addresses of Tensors as first arguments."""
-    return call(name, *map(id, tensors), *args)
+def invoke_with[*Ts, R](
+    number: int,
+    counts: tuple[int, ...],
+    arguments: Arguments,
+    function: Callable[[*Ts], R],
+    /,
+    *args: *Ts,
+) -> R:
+    """The same for a function that finds the number, workgroups and arguments of a
+    kernel's call in memory."""
+    found: R = invoke(_core._pass, function, args, number, counts, arguments)
+    return found
 
 
-def receive(function: Any, *args: Any) -> _core.Tensor:
+def receive[*Ts](function: Callable[[*Ts], int], /, *args: *Ts) -> _core.Tensor:
     """The Tensor whose handle a function of the JavaScript side returns: called and
     taken over in one step, chained in C."""
-    chain = map(_core._take, map(function, *zip(args)))
-    tensor: _core.Tensor = invoke(next, chain)
-    return tensor
+    return invoke(next, map(_core._take, _results(function, args)))
 
 
-async def receive_later(function: Any, *args: Any) -> _core.Tensor:
+def _results(function: Any, args: Any) -> Iterator[Any]:
+    """The result of a call, when it is asked for."""
+    return map(function, *zip(args))
+
+
+async def receive_later(function: Callable[..., Any], /, *args: Any) -> _core.Tensor:
     """The same for a function that returns {promise, release}: the promise is of a
     JavaScript Tensor, and release() releases that, even before it is there."""
     kept = Kept(function, *args)
     try:
-        return receive(method("fromJs"), await finish(kept.js.promise))
+        return receive(calls().tensors.fromJs, await finish(kept.js.promise))
     finally:
         kept.js.release()
 
 
-async def finish(promise: Awaitable[Any]) -> Any:
-    """Awaits the result of `call`, with the same errors."""
+async def finish[R](promise: Awaitable[R]) -> R:
+    """Awaits a promise of `invoke`, with the same errors."""
     try:
         return await promise
     except JsException as error:
@@ -210,32 +215,32 @@ async def finish(promise: Awaitable[Any]) -> Any:
 _works = count(1)
 
 
-async def finish_work(name: str, *args: Any) -> Any:
-    """Awaits what a method of the JavaScript side does, which gets a number first. If
-    the wait ends otherwise, JavaScript gives it up."""
+async def finish_work[R](begin: Callable[[int], Awaitable[R]]) -> R:
+    """Awaits what the JavaScript side begins, which gets a number. If the wait ends
+    otherwise, JavaScript gives it up."""
     work = next(_works)
     try:
-        return await finish(call(name, work, *args))
+        return await finish(begin(work))
     except BaseException:
-        call("giveUp", work)
+        invoke(calls().waits.giveUp, work)
         raise
 
 
-def js_list(values: Iterable[int | str]) -> Any:
-    """A JavaScript array."""
-    ready()
+def js_list(values: Iterable[Any]) -> Any:
+    """A JavaScript array, of arrays for tuples."""
+    calls()
     return to_js(list(values))
 
 
 def options(values: dict[str, Any]) -> Any:
     """A plain JavaScript object."""
-    ready()
+    calls()
     return to_js(values, dict_converter=js.Object.fromEntries)
 
 
 def js_bytes(data: bytes) -> Any:
     """A JavaScript Uint8Array with a copy of bytes."""
-    ready()
+    calls()
     return to_js(data)
 
 
@@ -260,33 +265,37 @@ def give_once(given: list[Any], function: Callable[[], Any] | None) -> None:
         return
     if not callable(function):
         raise TypeError(f"release must be a function, not {function!r}")
-    ready()
+    calls()
     # One step, so an interrupt cannot lose what was made.
     given.extend(map(create_once_callable, [function]))
 
 
+#: A JavaScript function for a Python one; destroy() revokes it.
+callback = create_proxy
+
+
 def is_js(x: object) -> bool:
     """Whether `x` is a JavaScript object."""
-    return IN_BROWSER and isinstance(x, JsProxy)
+    return isinstance(x, JsProxy)
 
 
 def is_loaded() -> bool:
     """Whether the JavaScript side is loaded."""
-    return _seam is not None
+    return _javascript is not None
 
 
 def can_block() -> bool:
     """Whether Python may wait for a promise here (JavaScript Promise Integration)."""
-    return IN_BROWSER and bool(can_run_sync())
+    return bool(can_run_sync())
 
 
 def hold_interrupts() -> None:
     """Holds interrupts until Python waits, or returns to JavaScript."""
-    method("holdInterruptsToWait")()
+    calls().waits.holdInterruptsToWait()
 
 
 def block_on(awaitable: Awaitable[Any]) -> Any:
-    """Waits for a promise that `call` returned, or for a coroutine, with the same
+    """Waits for a promise that `invoke` returned, or for a coroutine, with the same
     errors; only if `can_block()`.
 
     run_sync() makes a task of either. Pyodide does not check that asyncio made it, so
@@ -298,7 +307,8 @@ def block_on(awaitable: Awaitable[Any]) -> Any:
     if not _INTERRUPTED_WAITS:
         hold_interrupts()
         return invoke(run_sync, awaitable)
-    hold, let = method("holdInterrupts"), method("letInterrupts")
+    waits = calls().waits
+    hold, let = waits.holdInterrupts, waits.letInterrupts
     hold()
     try:
         return invoke(run_sync, awaitable)
@@ -306,32 +316,32 @@ def block_on(awaitable: Awaitable[Any]) -> Any:
         let()
 
 
-def wait_for(begin: Any, *args: Any) -> None:
+def wait_for[*Ts](begin: Callable[[*Ts], int], /, *args: *Ts) -> None:
     """Waits for the promise whose number `begin(*args)` returns, with JavaScript's
     errors; only if `can_block()`. One step, chained in C: no interrupt comes between,
     and it costs a fraction of run_sync(), which makes a task and a proxy of the
     promise."""
-    invoke(next, map(_core._wait, map(begin, *zip(args))))
+    invoke(next, map(_core._wait, _results(begin, args)))
 
 
-def receive_waiting(begin: Any, *args: Any) -> _core.Tensor:
+def receive_waiting[*Ts](begin: Callable[[*Ts], int], /, *args: *Ts) -> _core.Tensor:
     """The same, for the Tensor that comes with the promise."""
-    chain = map(_core._take, map(_core._wait, map(begin, *zip(args))))
-    tensor: _core.Tensor = invoke(next, chain)
-    return tensor
+    chain = map(_core._take, map(_core._wait, _results(begin, args)))
+    return invoke(next, chain)
 
 
-class Kept:
+class Kept[T]:
     """An object made by the JavaScript side; released when this is collected."""
 
-    def __init__(self, function: Any, *args: Any) -> None:
+    def __init__[*Ts](self, function: Callable[[*Ts], T], /, *args: *Ts) -> None:
         self._made: list[Any] = []
         # One step, so an interrupt cannot lose what was made.
-        invoke(self._made.extend, map(function, *zip(args)))
+        invoke(self._made.extend, _results(function, args))
 
     @property
-    def js(self) -> Any:
-        return self._made[0]
+    def js(self) -> T:
+        found: T = self._made[0]
+        return found
 
     def __del__(self) -> None:
         for twin in self.__dict__.get("_made", ()):  # nothing if __init__ raised

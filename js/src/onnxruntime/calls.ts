@@ -1,0 +1,20 @@
+import type { Python } from "../pyodide/python.js";
+import type { Library } from "./sessions.js";
+
+/** Python's calls about sessions of onnxruntime-web. */
+export class Sessions {
+  readonly #python: Python;
+
+  constructor(python: Python) {
+    this.#python = python;
+  }
+
+  /** A copy of the library, with the arguments of `findOrt`. */
+  async library(given: unknown, threads: number, onCPU: boolean): Promise<Library> {
+    const [{ findOrt }, { Library }] = await Promise.all([
+      import("./finding.js"),
+      import("./sessions.js"),
+    ]);
+    return new Library(await findOrt(given, threads, onCPU), this.#python);
+  }
+}

@@ -1,0 +1,103 @@
+import type { Tensor } from "../core/tensor.js";
+import type { Address, DeviceId } from "../pyodide/numbers.js";
+import { deviceOf, type Python, resultOf } from "../pyodide/python.js";
+import type {
+  LoadOptions,
+  OpenOptions,
+  OpenSource,
+  SaveOptions,
+  SaveTarget,
+  TensorFile,
+} from "./index.js";
+import type { Place } from "./sink.js";
+
+const files = () => import("./index.js");
+
+/** Python's calls about files that JavaScript opens and writes. */
+export class Files {
+  readonly #python: Python;
+
+  constructor(python: Python) {
+    this.#python = python;
+  }
+
+  /**
+   * Opens a file: `promise` resolves to a Tensor or a TensorFile; release() releases it, then or
+   * later; before, it ends the loading.
+   *
+   * @param deviceId - -1: to Python's memory
+   */
+  open(source: OpenSource, deviceId: DeviceId, options: OpenOptions, progress?: Progress) {
+    return resultOf((signal) =>
+      files().then(({ open }) => open(source, this.#loading(deviceId, options, progress, signal))),
+    );
+  }
+
+  /** The same for a tensor of such a file. */
+  load(
+    file: TensorFile,
+    name: string,
+    deviceId: DeviceId,
+    options: LoadOptions,
+    progress?: Progress,
+  ) {
+    return resultOf((signal) =>
+      file.get(name, this.#loading(deviceId, options, progress, signal) as LoadOptions),
+    );
+  }
+
+  #loading(
+    deviceId: DeviceId,
+    options: OpenOptions,
+    progress: Progress | undefined,
+    signal: AbortSignal,
+  ): OpenOptions {
+    const device = deviceId < 0 ? undefined : deviceOf(deviceId);
+    const place: Place = (shape, type) => this.#python.heap.empty(shape, type);
+    const { format, dtype, shape } = options;
+    // Some Pyodides convert None to null.
+    return {
+      ...(format && { format }),
+      ...(dtype && { dtype }),
+      ...(shape && { shape }),
+      ...(progress && { progress }),
+      device,
+      place,
+      signal,
+    };
+  }
+
+  /** Writes tensors to a stream or file handle; release() ends it. No name: a single one. */
+  save(
+    target: SaveTarget,
+    names: readonly string[],
+    options: SaveOptions,
+    ...addresses: Address[]
+  ) {
+    const tensors = this.#python.tensorsAt(addresses);
+    const controller = new AbortController();
+    const { format, metadata } = options;
+    const signal = controller.signal;
+    const named = new Map(names.map((name, i) => [name, tensors[i] as Tensor]));
+    const what = format === "npy" ? (tensors[0] as Tensor) : named;
+    const wanted = format === "npy" ? { format, signal } : { format, metadata, signal };
+    const promise = files()
+      .then(({ save }) => save(what, { ...wanted, to: target }))
+      .finally(() => {
+        for (const tensor of tensors) tensor.release();
+      });
+    promise.catch(() => {});
+    return { promise, release: () => controller.abort() };
+  }
+
+  /** A file's descriptions of its tensors: [name, dtype, shape, bytes, why it is refused] of each. */
+  factsOf(file: TensorFile) {
+    const infos = file.names.map((name) => {
+      const { dtype, shape, nbytes } = file.info(name);
+      return [name, dtype, [...shape], nbytes, file._why(name)];
+    });
+    return { name: file.name, metadata: { ...file.metadata }, infos };
+  }
+}
+
+type Progress = NonNullable<LoadOptions["progress"]>;

@@ -1,0 +1,54 @@
+import { shared } from "../core/realm.js";
+import { releaseSlot } from "../webgpu/buffers.js";
+import type { Bridge } from "./bridge.js";
+import { Devices } from "./devices.js";
+import * as entries from "./entries.js";
+import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
+import { Images } from "./images.js";
+import { Kernels } from "./kernels.js";
+import { Python } from "./python.js";
+import { Tensors } from "./tensors.js";
+import type { Waits } from "./waits.js";
+
+/**
+ * The functions that `dlpack_web/_backends/browser` calls, by subject; entries.ts adds those of what
+ * stands on the bridge.
+ */
+export class PythonCalls {
+  /** @internal */
+  readonly bridge: Bridge;
+  readonly devices: Devices;
+  readonly images: Images;
+  readonly kernels: Kernels;
+  readonly tensors: Tensors;
+  readonly waits: Waits;
+
+  constructor(pyodide: Pyodide) {
+    const run = (kernel: number) => this.kernels.run(kernel);
+    const python = new Python(pyodide, new PyodideHost(pyodide, releaseSlot, run));
+    this.bridge = python.bridge;
+    this.devices = new Devices();
+    this.images = new Images(python);
+    this.kernels = new Kernels(python);
+    this.tensors = new Tensors(python);
+    this.waits = python.waits;
+    for (const [name, Calls] of Object.entries(entries)) Reflect.set(this, name, new Calls(python));
+  }
+}
+
+/** The calls of each connected Pyodide, by its module object. */
+const attached = shared("calls", () => new WeakMap<object, object>());
+
+/**
+ * The calls of a Pyodide, made at the first call. `dlpack_web` must be importable. Used by
+ * `connect()`, and by the copy of this code in the wheel for notebooks.
+ */
+export function attach(pyodide: Pyodide): PythonCalls {
+  const module = moduleOf(pyodide);
+  let calls = attached.get(module) as PythonCalls | undefined;
+  if (calls === undefined) {
+    calls = new PythonCalls(pyodide);
+    attached.set(module, calls);
+  }
+  return calls;
+}

@@ -1,0 +1,71 @@
+import type { GPUDevice } from "../core/globals.js";
+import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
+import { checkAlive, siteOf } from "../webgpu/faults.js";
+import { type Features, features, featuresAtOnce } from "../webgpu/features.js";
+import type { RequestDeviceOptions } from "../webgpu/request.js";
+import { state } from "../webgpu/state.js";
+import type { DeviceId, Site } from "./numbers.js";
+import { deviceOf } from "./python.js";
+
+/** Python's calls about devices, and errors of their work. */
+export class Devices {
+  /** Features of this host. */
+  features(): Promise<Features> {
+    return features();
+  }
+
+  /** Those that are known without waiting. */
+  featuresAtOnce(): Features {
+    return featuresAtOnce();
+  }
+
+  /** The id of the device that was requested with these options before, else of a new one. */
+  async request(options: RequestDeviceOptions): Promise<DeviceId> {
+    return this.use(await (await import("../webgpu/late.js")).requestOnce(options));
+  }
+
+  /** The id of a device made elsewhere, which keeps it for ever. */
+  use(gpu: GPUDevice): DeviceId {
+    const { id } = useDevice(gpu).device;
+    return id;
+  }
+
+  /** The `GPUDevice` with an id. */
+  device(id: DeviceId): GPUDevice {
+    return deviceOf(id);
+  }
+
+  /** Ids of the registered devices that are not lost. */
+  ids(): DeviceId[] {
+    return state.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
+  }
+
+  /** Waits until what was written to a device has arrived. */
+  async settle(deviceId: DeviceId): Promise<void> {
+    const record = deviceWithId(deviceId);
+    const { queue, lost } = record.device.gpu;
+    queue.submit([]);
+    await Promise.race([queue.onSubmittedWorkDone(), lost]);
+    checkAlive(record);
+  }
+
+  stats(): DeviceStats[] {
+    return stats();
+  }
+
+  /**
+   * Reports unread faults of Python's calls to Python, with the message and the number of the call.
+   */
+  onFault(listener: (message: string, site: Site) => void): void {
+    state.listeners.add((error, site) => {
+      if (site === undefined) return false;
+      listener(error.message, site);
+      return true;
+    });
+  }
+
+  /** The number of the Python call that caused an error; 0: none. */
+  siteOf(error: object): Site {
+    return siteOf(error) ?? 0;
+  }
+}

@@ -1,0 +1,4 @@
+/** What stands on the bridge, by Python's names: to delete one, delete its line and its folder. */
+export { Adapters as adapters } from "../adapters/calls.js";
+export { Sessions as sessions } from "../onnxruntime/calls.js";
+export { Files as files } from "../open/calls.js";

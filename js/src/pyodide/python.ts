@@ -1,0 +1,107 @@
+import type { DTypeName, TypedArray } from "../core/dtype.js";
+import type { GPUDevice } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { deviceWithId } from "../webgpu/device.js";
+import { Bridge } from "./bridge.js";
+import { HeapStorage } from "./heap.js";
+import type { Pyodide, PyodideHost } from "./host.js";
+import type { Address, DeviceId, Handle } from "./numbers.js";
+import { Waits } from "./waits.js";
+
+/** The `GPUDevice` with an id. */
+export const deviceOf = (id: DeviceId): GPUDevice => deviceWithId(id).device.gpu;
+
+/**
+ * What functions that Python calls have in common. Tensors cross as numbers, in one step each, so an
+ * interrupt of Python never finds one between two owners: from Python as an {@link Address}, to
+ * Python as a {@link Handle}.
+ */
+export class Python {
+  readonly heap: HeapStorage;
+  readonly waits: Waits;
+  readonly bridge: Bridge;
+
+  constructor(pyodide: Pyodide, host: PyodideHost) {
+    this.heap = new HeapStorage(host);
+    this.waits = new Waits(host);
+    this.bridge = new Bridge(pyodide, host, this.heap);
+  }
+
+  /** The tensor for a Python one, with a hold of its own. */
+  tensorAt(address: Address): Tensor {
+    return this.heap.borrow(address, false);
+  }
+
+  /** The tensors for all addresses, or none. */
+  tensorsAt(addresses: readonly Address[]): Tensor[] {
+    const tensors: Tensor[] = [];
+    try {
+      for (const address of addresses) tensors.push(this.tensorAt(address));
+      return tensors;
+    } catch (error) {
+      for (const tensor of tensors) tensor.release();
+      throw error;
+    }
+  }
+
+  /** Calls `use` with the tensor for a Python one, which has a hold for as long. */
+  during<R>(address: Address, use: (tensor: Tensor) => R): R {
+    const tensor = this.tensorAt(address);
+    try {
+      return use(tensor);
+    } finally {
+      tensor.release();
+    }
+  }
+
+  /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
+  give(tensor: Tensor): Handle {
+    if (tensor._storage === this.heap && tensor._handle !== 0) return tensor._detach();
+    try {
+      return this.bridge.hold(tensor);
+    } finally {
+      tensor.release();
+    }
+  }
+
+  /** Fresh Python memory with the elements of an array. */
+  filled(shape: readonly number[], dtype: DTypeName, elements: TypedArray): Tensor {
+    const made = this.bridge.empty(shape, dtype);
+    const { buffer, byteOffset, byteLength } = elements;
+    if (byteLength === made.nbytes) {
+      made._bytes().set(new Uint8Array(buffer, byteOffset, byteLength));
+      return made;
+    }
+    made.release();
+    throw new RangeError(`${dtype} of shape [${shape}] cannot have ${byteLength} bytes`);
+  }
+}
+
+/** A result for Python that is under way; release() ends that, or releases the result, then or later. */
+export function resultOf<T extends { release(): void } | { close(): void }>(
+  start: (signal: AbortSignal) => Promise<T>,
+) {
+  const controller = new AbortController();
+  let found: T | null = null;
+  const letGo = () => {
+    if (found === null) return;
+    if ("close" in found) found.close();
+    else found.release();
+    found = null;
+  };
+  const promise = start(controller.signal);
+  promise.then(
+    (arrived) => {
+      found = arrived;
+      if (controller.signal.aborted) letGo();
+    },
+    () => {},
+  );
+  return {
+    promise,
+    release() {
+      controller.abort();
+      letGo();
+    },
+  };
+}

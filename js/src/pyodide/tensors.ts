@@ -1,0 +1,103 @@
+import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import type { GPUBuffer } from "../core/globals.js";
+import { watchOver } from "../core/leaks.js";
+import { checkShape } from "../core/shape.js";
+import { isTensor, Tensor } from "../core/tensor.js";
+import type { Exchangeable } from "../exchange/types.js";
+import { emptyOnDevice, slotOf } from "../webgpu/buffers.js";
+import { deviceWithId } from "../webgpu/device.js";
+import { calledAt } from "../webgpu/faults.js";
+import { read } from "../webgpu/transfer.js";
+import type { Address, DeviceId, Handle, Site, Wait, Work } from "./numbers.js";
+import { deviceOf, type Python } from "./python.js";
+
+/** Python's calls about tensors. */
+export class Tensors {
+  readonly #python: Python;
+
+  constructor(python: Python) {
+    this.#python = python;
+  }
+
+  /** The tensor for a Python one, with a hold of its own. */
+  tensorAt(address: Address): Tensor {
+    return this.#python.tensorAt(address);
+  }
+
+  /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
+  fromJs(value: Exchangeable | TypedArray): Handle {
+    // Nothing else can release the hold of a tensor that was made only for this call.
+    if (isTensor(value)) watchOver(value);
+    return this.#python.give(this.#python.bridge.tensor(value as Exchangeable));
+  }
+
+  /** A CPU tensor's elements, on a device; converted to `dtype`. */
+  upload(site: Site, address: Address, deviceId: DeviceId, dtype: DTypeName): Handle {
+    return this.#python.during(address, (source) => {
+      const { gpu } = deviceWithId(deviceId).device;
+      return this.#python.give(calledAt(site, () => source.to(gpu, { dtype })));
+    });
+  }
+
+  /** Writes a tensor's elements over those of another. */
+  write(site: Site, target: Address, source: Address, convert: boolean): void {
+    const [to, from] = this.#python.tensorsAt([target, source]) as [Tensor, Tensor];
+    try {
+      calledAt(site, () => to.write(from, { convert }));
+    } finally {
+      to.release();
+      from.release();
+    }
+  }
+
+  /** A tensor of zeros on a device. */
+  empty(shape: ArrayLike<number>, dtype: string, deviceId: DeviceId): Handle {
+    const record = deviceWithId(deviceId);
+    return this.#python.give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
+  }
+
+  /** A tensor over a foreign buffer; `release` is called at its end. */
+  fromGPUBuffer(
+    buffer: GPUBuffer,
+    shape: ArrayLike<number>,
+    dtype: DTypeName,
+    deviceId: DeviceId,
+    byteOffset: number,
+    release?: () => void,
+  ): Handle {
+    const options = { device: deviceOf(deviceId), shape, dtype, byteOffset };
+    return this.#python.give(
+      Tensor.fromGPUBuffer(buffer, release ? { ...options, release } : options),
+    );
+  }
+
+  /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
+  read(work: Work, ...addresses: Address[]): Promise<void> {
+    return this.#python.waits.until(work, (signal) => this.#read(addresses, signal));
+  }
+
+  /** The same, as the number with which Python waits for it. */
+  reading(...addresses: Address[]): Wait {
+    return this.#python.waits.add(this.#read(addresses));
+  }
+
+  async #read(addresses: readonly Address[], signal?: AbortSignal): Promise<void> {
+    const tensors = this.#python.tensorsAt(addresses);
+    const half = tensors.length / 2;
+    let done: Promise<unknown>;
+    try {
+      done = read(tensors.slice(0, half), tensors.slice(half), signal); // has holds of its own
+    } finally {
+      for (const tensor of tensors) tensor.release();
+    }
+    await done;
+  }
+
+  /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
+  isPooled(address: Address): boolean {
+    return this.#python.during(address, (tensor) => {
+      const { origin, taken } = slotOf(tensor._handle).facts;
+      return origin === "tensors" && !taken;
+    });
+  }
+}
