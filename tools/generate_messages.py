@@ -39,6 +39,4 @@ def messages_of(folder: str) -> str:
     sources = sorted((ROOT / folder).glob("*.ts"))
     text = "\n".join(source.read_text("utf-8") for source in sources)
     functions = map(in_python, re.finditer(MESSAGE, text))
-    return (
-        f"# tools/generate_messages.py made this of {folder}.\n\n{''.join(functions)}"
-    )
+    return f"# Not from tables, but from the comments in {folder}: see tools/generate_messages.py.\n\n{''.join(functions)}"

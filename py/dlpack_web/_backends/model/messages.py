@@ -1,6 +1,6 @@
 """Generated from tools/tables by `make generate`: do not edit."""
 
-# tools/generate_messages.py made this of js/src/webgpu.
+# Not from tables, but from the comments in js/src/webgpu: see tools/generate_messages.py.
 
 
 def misread(
