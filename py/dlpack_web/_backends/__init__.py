@@ -96,8 +96,8 @@ class Backend(Protocol):
         self, sources: Sequence[Tensor], targets: Sequence[Tensor], /
     ) -> None: ...
 
-    # For memory that CPU and GPU share; CopyError or None if they share none. `on_host`
-    # waits for the GPU.
+    # For memory that CPU and GPU share; else CopyError or None. `on_host` waits for the
+    # GPU.
     def share(self, tensor: Tensor, device_id: int, /) -> Tensor: ...
     def on_host(self, tensor: Tensor, /) -> Tensor | None: ...
 
