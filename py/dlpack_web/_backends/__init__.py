@@ -168,7 +168,7 @@ def no_javascript() -> BufferError:
 
 
 def default() -> Backend:
-    """For code that has neither a device nor a tensor."""
+    """For code without a device or a tensor."""
     global _default
     if _default is None:
         _default = _load()
