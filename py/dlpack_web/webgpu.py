@@ -303,8 +303,7 @@ class Frames:
         0
         >>> frames.stop()
         """
-        found: dict[str, float] = self._source.stats()
-        return found
+        return dict(self._source.stats())
 
     def __enter__(self) -> Self:
         return self

@@ -89,8 +89,8 @@ class Backend(Protocol):
         self, sources: Sequence[Tensor], targets: Sequence[Tensor], /
     ) -> None: ...
 
-    # For memory that CPU and GPU share; CopyError or None if they share none. `on_host`
-    # waits for the GPU.
+    # For memory that CPU and GPU share; else CopyError or None. `on_host` waits for the
+    # GPU.
     def share(self, tensor: Tensor, device_id: int, /) -> Tensor: ...
     def on_host(self, tensor: Tensor, /) -> Tensor | None: ...
 
@@ -154,7 +154,7 @@ owners: dict[int, Backend] = {}
 
 
 def default() -> Backend:
-    """For code that has neither a device nor a tensor."""
+    """For code without a device or a tensor."""
     global _default
     if _default is None:
         _default = _load()
