@@ -59,11 +59,15 @@ def operations(seed, count=2500):
             if handle is not None:
                 adds += 1
                 assert 0 < handle < SLOTS * GENERATIONS
-                assert adds - stale.pop(handle, -REFUSED) > REFUSED, "refused for too few adds"
+                assert adds - stale.pop(handle, -REFUSED) > REFUSED, (
+                    "refused for too few adds"
+                )
             yield [-1, handle or 0]
         else:
             known = [*sorted(model.live), *stale, choose.randrange(1 << 32)]
-            handle = choose.choice(known if choose.random() < 0.2 else sorted(model.live) or [0])
+            handle = choose.choice(
+                known if choose.random() < 0.2 else sorted(model.live) or [0]
+            )
             taken = model.take(handle)
             if taken:
                 stale[handle] = adds
