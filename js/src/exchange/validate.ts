@@ -1,4 +1,4 @@
-import { CPU, MAX_NDIM, READ_ONLY, IS_SUBBYTE_TYPE_PADDED, WEBGPU } from "../core/dlpack.js";
+import { CPU, IS_SUBBYTE_TYPE_PADDED, MAX_NDIM, READ_ONLY, WEBGPU } from "../core/dlpack.js";
 import { type DType, dtypeOfTriple } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";

@@ -1,5 +1,5 @@
 import { CPU_DEVICE } from "../core/device.js";
-import { READ_ONLY, IS_SUBBYTE_TYPE_PADDED, WEBGPU } from "../core/dlpack.js";
+import { IS_SUBBYTE_TYPE_PADDED, READ_ONLY, WEBGPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypePacked } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { rowMajorStrides } from "../core/shape.js";
