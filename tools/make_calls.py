@@ -103,6 +103,8 @@ def declarations() -> str:
     subjects = [found.written.pop("PythonCalls").replace("PythonCalls", "Calls")]
     for names, path in IMPORT.findall(entries.read_text()):
         name, _, subject = names.strip().partition(" as ")
+        if not subject:
+            continue  # a type of the bridge
         found.add(name, (entries.parent / f"{path}.d.ts").resolve())
         subjects.append(f"    {subject}: {name}")
     return "\n\n".join([HEAD, *found.written.values(), "\n".join(subjects)]) + "\n"

@@ -32,7 +32,9 @@ export class PythonCalls {
     this.kernels = new Kernels(python);
     this.tensors = new Tensors(python);
     this.waits = python.waits;
-    for (const [name, Calls] of Object.entries(entries)) Reflect.set(this, name, new Calls(python));
+    for (const [name, Calls] of Object.entries<entries.Entry>(entries)) {
+      Reflect.set(this, name, new Calls(python));
+    }
   }
 }
 

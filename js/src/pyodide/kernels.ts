@@ -102,11 +102,6 @@ export class Kernels {
     return this.#python.during(address, (tensor) => batch._uses(extentOf(tensor), writing));
   }
 
-  /** Resolves once a kernel has compiled. */
-  ready(kernel: Kernel): Promise<void> {
-    return kernel.ready;
-  }
-
   /** @internal Called by C with the number of a kernel. */
   run(number: KernelNumber): 0 | 1 {
     try {

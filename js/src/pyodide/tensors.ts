@@ -34,8 +34,8 @@ export class Tensors {
   /** A CPU tensor's elements, on a device; converted to `dtype`. */
   upload(site: Site, address: Address, deviceId: DeviceId, dtype: DTypeName): Handle {
     return this.#python.during(address, (source) => {
-      const { gpu } = deviceWithId(deviceId).device;
-      return this.#python.give(calledAt(site, () => source.to(gpu, { dtype })));
+      const device = deviceOf(deviceId);
+      return this.#python.give(calledAt(site, () => source.to(device, { dtype })));
     });
   }
 

@@ -196,7 +196,7 @@ class Kernel:
         return await finish_work(lambda work: invoke_with(*call, time, work, self._js))
 
     async def ready(self) -> None:
-        await finish(invoke(calls().kernels.ready, self._js))
+        await finish(invoke(getattr, self._js, "ready"))
 
 
 def kernel(
@@ -207,9 +207,8 @@ def kernel(
     device_id: int,
     parts: Sequence[tuple[str, int, int]],
 ) -> Kernel:
-    compiled, where = calls().kernels.kernel, js_list(parts)
-    facts = wgsl, entry, label, check, device_id, where
-    return Kernel(invoke(compiled, site(), *facts))
+    facts = wgsl, entry, label, check, device_id, js_list(parts)
+    return Kernel(invoke(calls().kernels.kernel, site(), *facts))
 
 
 class Batch:
@@ -240,8 +239,8 @@ class Batch:
         places: tuple[int, ...],
         args: Arguments,
     ) -> None:
-        change, where = calls().kernels.batchUpdate, js_list(places)
-        invoke_with(0, counts, args, change, self._js, index, where)
+        change = calls().kernels.batchUpdate
+        invoke_with(0, counts, args, change, self._js, index, js_list(places))
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         return invoke(calls().kernels.batchUses, id(tensor), self._js, writing)
