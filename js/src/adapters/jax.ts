@@ -271,7 +271,7 @@ function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any 
   try {
     const target = fromJax(jax, made);
     try {
-      copyInto(held, slotOf(target._handle).facts, 0);
+      copyInto(held._managed, slotOf(target._managed.handle).facts, 0);
     } finally {
       target.release();
     }

@@ -436,7 +436,7 @@ class Run {
         device && !tensor.device.gpu && isUploaded(tensor)
           ? this.#upload(tensor.to(device))
           : isSmall(tensor)
-            ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor._shape])
+            ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor.shape])
             : toOrt(ort, tensor);
     } finally {
       tensor.release();
@@ -446,7 +446,7 @@ class Run {
   /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */
   #upload(tensor: Tensor): any {
     this.#uploaded.push(tensor);
-    return this.#session.ort.Tensor.fromGpuBuffer(lentBufferOf(tensor), {
+    return this.#session.ort.Tensor.fromGpuBuffer(lentBufferOf(tensor._managed), {
       dataType: tensor.dtype,
       dims: [...tensor.shape],
     });
@@ -454,7 +454,8 @@ class Run {
 
   /** Code that may still use one of those buffers keeps it. */
   #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
-    for (const tensor of this.#uploaded) if (isKept(lentBufferOf(tensor))) void tensor.buffer;
+    for (const tensor of this.#uploaded)
+      if (isKept(lentBufferOf(tensor._managed))) void tensor.buffer;
   }
 
   #fetch(index: number, to: number): void {

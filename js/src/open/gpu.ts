@@ -2,7 +2,7 @@
 import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
-import type { Tensor } from "../core/tensor.js";
+import { Tensor } from "../core/tensor.js";
 import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../webgpu/buffers.js";
 import { count, useDevice } from "../webgpu/device.js";
 import { ask, checkAlive } from "../webgpu/faults.js";
@@ -119,7 +119,7 @@ export class GpuSink implements Sink {
     this.#flush();
     checkAlive(record);
     count(record, "up", this.#nbytes);
-    const tensor = tensorOfSlot(this.#handle, 0, this.#type, this.#shape, false);
+    const tensor = new Tensor(tensorOfSlot(this.#handle, 0, this.#type, this.#shape, false));
     this.#handle = 0;
     return tensor;
   }

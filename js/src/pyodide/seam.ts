@@ -3,6 +3,7 @@ import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import type { GPUBuffer, GPUDevice, HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
 import { watchOver } from "../core/leaks.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
@@ -79,21 +80,21 @@ export class PythonSeam {
 
   /** The JS tensor for a Python one, with a hold of its own. */
   tensorAt(address: number): Tensor {
-    return this.#heap.borrow(address, false);
+    return new Tensor(this.#heap.borrow(address, false));
   }
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): number {
     // Nothing else can release the hold of a tensor that was made only for this call.
-    if (isTensor(value)) watchOver(value);
-    return this.#give(this.bridge.tensor(value as Exchangeable));
+    if (isTensor(value)) watchOver(value._managed);
+    return this.#give(this.bridge.tensor(value as Exchangeable)._managed);
   }
 
   /** A CPU tensor's elements, on a device; converted if `dtype` is given. */
   upload(site: number, address: number, deviceId: number, dtype?: DTypeName): number {
     return this.#during(address, (source) => {
       const { gpu } = deviceWithId(deviceId).device;
-      return this.#give(calledAt(site, () => source.to(gpu, { dtype })));
+      return this.#give(calledAt(site, () => source.to(gpu, { dtype }))._managed);
     });
   }
 
@@ -131,7 +132,7 @@ export class PythonSeam {
   /** A tensor of zeros on a device. */
   empty(shape: ArrayLike<number>, dtype: string, deviceId: number): number {
     const record = deviceWithId(deviceId);
-    return this.#give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
+    return this.#give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype))._managed);
   }
 
   /** A tensor over a foreign buffer; `release` is called at its end. */
@@ -144,7 +145,8 @@ export class PythonSeam {
     release?: () => void,
   ): number {
     const options = { device: this.device(deviceId), shape, dtype, byteOffset };
-    return this.#give(Tensor.fromGPUBuffer(buffer, release ? { ...options, release } : options));
+    const made = Tensor.fromGPUBuffer(buffer, release ? { ...options, release } : options);
+    return this.#give(made._managed);
   }
 
   /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
@@ -158,7 +160,7 @@ export class PythonSeam {
   }
 
   async #read(addresses: readonly number[], signal?: AbortSignal): Promise<void> {
-    const tensors = this.#tensorsAt(addresses);
+    const tensors = this.#tensorsAt(addresses).map((tensor) => tensor._managed);
     const half = tensors.length / 2;
     let done: Promise<unknown>;
     try {
@@ -217,7 +219,7 @@ export class PythonSeam {
   /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
   isPooled(address: number): boolean {
     return this.#during(address, (tensor) => {
-      const { origin, taken } = slotOf(tensor._handle).facts;
+      const { origin, taken } = slotOf(tensor._managed.handle).facts;
       return origin === "tensors" && !taken;
     });
   }
@@ -340,7 +342,7 @@ export class PythonSeam {
 
   /** Whether a batch will write to a tensor, or, for `writing`, use it. */
   batchUses(address: number, batch: Batch, writing: boolean): boolean {
-    return this.#during(address, (tensor) => batch._uses(extentOf(tensor), writing));
+    return this.#during(address, (tensor) => batch._uses(extentOf(tensor._managed), writing));
   }
 
   /** Resolves once a kernel has compiled. */
@@ -413,7 +415,7 @@ export class PythonSeam {
     signal: AbortSignal,
   ): OpenOptions {
     const device = deviceId < 0 ? undefined : this.device(deviceId);
-    const place: Place = (shape, type) => this.#heap.empty(shape, type);
+    const place: Place = (shape, type) => new Tensor(this.#heap.empty(shape, type));
     const { format, dtype, shape } = options;
     // Some Pyodides convert None to null.
     return {
@@ -481,7 +483,7 @@ export class PythonSeam {
       give: (address: number, options: object) =>
         this.#during(address, (tensor) => give(library, tensor, options)),
       take: (value: unknown, options: object) =>
-        this.#give(take(library, value, options) as Tensor),
+        this.#give((take(library, value, options) as Tensor)._managed),
       // Python takes over each tensor by fromJs().
       takeMasked: (value: unknown, options: object) => {
         const taken = take(library, value, options);
@@ -515,7 +517,7 @@ export class PythonSeam {
       tensorAt: (address) => this.tensorAt(address),
       empty: (shape, dtype) => this.bridge.empty(shape, dtype),
       filled: (shape, dtype, elements) => this.#filled(shape, dtype, elements),
-      give: (tensor) => this.#give(tensor),
+      give: (tensor) => this.#give(tensor._managed),
       waitFor: (promise, handle) => this.#waits.add(promise, handle),
     });
   }
@@ -544,16 +546,16 @@ export class PythonSeam {
   #withArguments(
     numbers: number,
     args: readonly number[],
-    use: (given: readonly Argument[]) => void,
+    use: (given: readonly (ManagedTensor | number)[]) => void,
   ): void {
-    const given: Argument[] = [];
+    const given: (ManagedTensor | number)[] = [];
     try {
       for (const [i, arg] of args.entries()) {
         given.push((numbers >>> i) & 1 ? arg : this.#heap.peek(arg));
       }
       use(given);
     } finally {
-      for (const arg of given) if (typeof arg !== "number") arg._detach();
+      for (const arg of given) if (typeof arg !== "number") arg.detach();
     }
   }
 
@@ -568,8 +570,8 @@ export class PythonSeam {
   }
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
-  #give(tensor: Tensor): number {
-    if (tensor._storage === this.#heap && tensor._handle !== 0) return tensor._detach();
+  #give(tensor: ManagedTensor): number {
+    if (tensor.storage === this.#heap && tensor.handle !== 0) return tensor.detach();
     try {
       return this.bridge.hold(tensor);
     } finally {
@@ -582,7 +584,7 @@ export class PythonSeam {
     const made = this.bridge.empty(shape, dtype);
     const { buffer, byteOffset, byteLength } = elements;
     if (byteLength === made.nbytes) {
-      made._bytes().set(new Uint8Array(buffer, byteOffset, byteLength));
+      made._managed.bytes().set(new Uint8Array(buffer, byteOffset, byteLength));
       return made;
     }
     made.release();

@@ -2,7 +2,8 @@
 import { type DType, laneName } from "../core/dtype.js";
 import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
+import type { ManagedTensor } from "../core/managed.js";
+import { isTensor, managedOf, type Tensor } from "../core/tensor.js";
 import {
   allocate,
   capacityOf,
@@ -23,6 +24,9 @@ import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
 /** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
 
+/** The same, or a tensor's inside. */
+export type Given = Argument | ManagedTensor;
+
 /** One argument, ready to be bound. */
 export interface Bound {
   readonly resource: {
@@ -36,8 +40,10 @@ export interface Bound {
   readonly temporary: number;
   /** Whether the shader may write to it. */
   readonly written: boolean;
-  /** Where the results go after the pass: the tensor that was copied. */
-  readonly back: Tensor | null;
+  /** The tensor; null for a number. */
+  readonly tensor: ManagedTensor | null;
+  /** Whether the results are copied back after the pass, from a copy of the tensor. */
+  readonly back: boolean;
   /** Whether it cannot be bound in place: {@link separate} binds a copy instead. */
   readonly aside: boolean;
 }
@@ -92,7 +98,7 @@ export const wide = (narrower: string) =>
 
 /** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
 function boundSize(
-  arg: Tensor,
+  arg: ManagedTensor,
   binding: Binding | undefined,
   check: boolean,
   what: string,
@@ -120,7 +126,7 @@ function boundSize(
 }
 
 /** Number of array elements that the shader sees in a tensor; null if unknown. */
-export function countOf(arg: Tensor, binding: Binding): number | null {
+export function countOf(arg: ManagedTensor, binding: Binding): number | null {
   if (binding.stride === 0) return null;
   if (!binding.runtime) return null;
   return Math.ceil(arg.nbytes / binding.stride);
@@ -132,36 +138,37 @@ export function countOf(arg: Tensor, binding: Binding): number | null {
  */
 export function bind(
   record: DeviceRecord,
-  arg: Argument,
+  arg: Given,
   index: number,
   declared: Binding | undefined,
   check: boolean,
 ): Bound {
   if (typeof arg === "number") return bindNumber(record, arg, index, declared);
-  if (!isTensor(arg)) {
+  const tensor = managedOf(arg);
+  if (tensor === undefined) {
     throw new TypeError(`binding ${index} takes a tensor, not ${tagOf(arg)}${tensorOf(arg)}`);
   }
   const type = declared?.type;
-  const slot = slotOn(record, arg);
-  checkRowMajor(arg);
-  const what = `binding ${index}: ${arg.toString()}`;
-  if (check && declared) checkDType(arg._type, declared, what);
+  const slot = slotOn(record, tensor);
+  checkRowMajor(tensor);
+  const what = `binding ${index}: ${tensor.toString()}`;
+  if (check && declared) checkDType(tensor.dtype, declared, what);
   // Without a parsed declaration it may be either; then WebGPU reports what is missing.
-  if (type) checkUsage(arg, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
-  if (arg.readOnly && type === "storage") {
+  if (type) checkUsage(tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
+  if (tensor.readOnly && type === "storage") {
     throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
   }
-  const size = boundSize(arg, declared, check, what);
+  const size = boundSize(tensor, declared, check, what);
   checkLimit(record, size, type, what);
-  const offset = arg._start;
+  const offset = tensor.start;
   const { limits } = record.device.gpu;
   const kind = type === "uniform" ? "Uniform" : "Storage";
   const bindable = offset % limits[`min${kind}BufferOffsetAlignment`] === 0;
   const written = type === "storage" || type === undefined;
   const resource = { buffer: slot.buffer, offset, size };
-  const aside = !bindable || size > capacityOf(arg);
-  const extent = extentOf(arg);
-  return { resource, extent, temporary: 0, written, back: null, aside };
+  const aside = !bindable || size > capacityOf(tensor);
+  const extent = extentOf(tensor);
+  return { resource, extent, temporary: 0, written, tensor, back: false, aside };
 }
 
 /** The end of a message: how to make a tensor of the value. */
@@ -172,9 +179,9 @@ function tensorOf(x: unknown): string {
 }
 
 /** The only tensor of one of our own shaders, which declares only words. */
-export function bindAlone(record: DeviceRecord, tensor: Tensor, declared: Binding): Bound {
+export function bindAlone(record: DeviceRecord, tensor: ManagedTensor, declared: Binding): Bound {
   const bound = bind(record, tensor, 0, declared, false);
-  return bound.aside ? bindAside(record, tensor, bound, 0) : bound;
+  return bound.aside ? bindAside(record, bound, 0) : bound;
 }
 
 function checkLimit(
@@ -197,12 +204,10 @@ function checkLimit(
  * A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that cannot be
  * bound, or that shares its last word or element with others.
  */
-function bindAside(
-  record: DeviceRecord,
-  arg: Tensor,
-  { resource: { size }, written }: Bound,
-  index: number,
-): Bound {
+function bindAside(record: DeviceRecord, bound: Bound, index: number): Bound {
+  const { written } = bound;
+  const { size } = bound.resource;
+  const arg = bound.tensor as ManagedTensor;
   checkCopySource(arg, "binding");
   if (written) {
     const what = `binding ${index}: ${arg.toString()}`;
@@ -219,7 +224,7 @@ function bindAside(
   const { facts } = slotOf(temporary);
   const resource = { buffer: facts.buffer, offset: 0, size };
   const extent = { facts, start: 0, end: arg.nbytes };
-  return { resource, extent, temporary, written, back: written ? arg : null, aside: false };
+  return { resource, extent, temporary, written, tensor: arg, back: written, aside: false };
 }
 
 /** @internal A number as the uniform that the shader declares, padded to 16 bytes. */
@@ -261,7 +266,10 @@ function bindNumber(
   }
   const resource = { buffer: facts.buffer, offset: 0, size: 16 };
   const extent = { facts, start: 0, end: 16 };
-  return { resource, extent, temporary, written: false, back: null, aside: false };
+  return {
+    ...{ resource, extent, temporary, written: false },
+    ...{ tensor: null, back: false, aside: false },
+  };
 }
 
 /**
@@ -269,11 +277,11 @@ function bindNumber(
  * that cannot be bound in place, or that are read from a buffer that is bound for writing, are
  * copied.
  */
-export function separate(record: DeviceRecord, args: readonly Argument[], bound: Bound[]): void {
-  refuseOverlaps(args, bound);
+export function separate(record: DeviceRecord, bound: Bound[]): void {
+  refuseOverlaps(bound);
   bound.forEach((one, i) => {
     if (!one.aside && (one.written || !isWrittenThere(one, bound))) return;
-    bound[i] = bindAside(record, args[i] as Tensor, one, i);
+    bound[i] = bindAside(record, one, i);
   });
 }
 
@@ -282,17 +290,17 @@ function isWrittenThere({ resource }: Bound, bound: readonly Bound[]): boolean {
   return bound.some((b) => b.written && !b.aside && b.resource.buffer === resource.buffer);
 }
 
-function refuseOverlaps(args: readonly Argument[], bound: readonly Bound[]): void {
+function refuseOverlaps(bound: readonly Bound[]): void {
   // Padding is written only where it is bound.
-  const end = (i: number, { resource, aside }: Bound) =>
-    resource.offset + (aside ? (args[i] as Tensor).nbytes : resource.size);
+  const end = ({ resource, aside, tensor }: Bound) =>
+    resource.offset + (aside && tensor ? tensor.nbytes : resource.size);
   bound.forEach((a, j) => {
     if (!a.written) return;
     for (let i = j + 1; i < bound.length; i++) {
       const b = bound[i] as Bound;
       if (!b.written || a.resource.buffer !== b.resource.buffer) continue;
       const start = Math.max(a.resource.offset, b.resource.offset);
-      if (start >= Math.min(end(j, a), end(i, b))) continue;
+      if (start >= Math.min(end(a), end(b))) continue;
       throw new UnsupportedError(
         `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
           "them a copy",
@@ -302,7 +310,7 @@ function refuseOverlaps(args: readonly Argument[], bound: readonly Bound[]): voi
 }
 
 /** Arguments by their positions, for `batch.update`. */
-export function byPosition(given: unknown): [at: number, value: Argument][] {
+export function byPosition(given: unknown): [at: number, value: Given][] {
   if (typeof given !== "object" || isTensor(given)) {
     throw new TypeError(
       `args of update() are the new arguments by position, { 0: tensor }, not ${textOf(given)}`,

@@ -1,8 +1,9 @@
 import { DLPackError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { type Argument, type Bound, byPosition, packNumber } from "./arguments.js";
+import { managedOf } from "../core/tensor.js";
+import { type Argument, type Bound, byPosition, type Given, packNumber } from "./arguments.js";
 import { extentOf, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { calledAt, checkAlive, currentSite, nameOf, operate, Settling } from "./faults.js";
@@ -40,7 +41,7 @@ export interface BatchChanges {
 export interface Call extends Prepared {
   readonly kernel: Kernel;
   /** Tensors with a hold of the batch, and numbers. */
-  readonly args: readonly Argument[];
+  readonly args: readonly (ManagedTensor | number)[];
   readonly workgroups: RunOptions["workgroups"];
   readonly group: GPUBindGroup;
   /** Arguments that are copied before the pass, and those that are copied back after it. */
@@ -56,7 +57,7 @@ export interface Call extends Prepared {
 
 /** @internal An argument that is copied before each run. */
 interface Aside {
-  readonly tensor: Tensor;
+  readonly tensor: ManagedTensor;
   /** Its buffer. */
   readonly source: GPUBuffer;
   readonly bound: Bound;
@@ -197,7 +198,7 @@ export class Batch {
       throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${index}`);
     }
     checkAlive(this.#record);
-    const args = [...old.args];
+    const args: Given[] = [...old.args];
     const given = byPosition(changes.args ?? {});
     for (const [i, value] of given) {
       if (i < 0 || i >= args.length) {
@@ -212,7 +213,7 @@ export class Batch {
       ([i, x]) => typeof x === "number" && typeof old.args[i] === "number",
     );
     const call = simple
-      ? this.#rewrite(old, args, given as [number, number][], workgroups)
+      ? this.#rewrite(old, args as number[], given as [number, number][], workgroups)
       : calledAt(old.site, () => this.#prepare(old.kernel, args, workgroups));
     this.#calls = this.#calls.map((one) => (one === old ? call : one));
     if (simple) return;
@@ -223,7 +224,7 @@ export class Batch {
   /** Writes numbers into the uniforms that the call has. */
   #rewrite(
     old: Call,
-    args: readonly Argument[],
+    args: Call["args"],
     given: readonly [number, number][],
     workgroups: RunOptions["workgroups"],
   ): Call {
@@ -254,7 +255,7 @@ export class Batch {
   }
 
   /** @internal */
-  _record(kernel: object, args: readonly Argument[], options: RunOptions = {}): void {
+  _record(kernel: object, args: readonly Given[], options: RunOptions = {}): void {
     this.#check();
     if (!(kernel instanceof Kernel)) {
       throw new TypeError("a batch records kernels of its own copy of dlpack-web: load one only");
@@ -299,11 +300,11 @@ export class Batch {
     throw new ReleasedError("the batch was released: record another one, webgpu.batch(device)");
   }
 
-  #prepare(kernel: Kernel, given: readonly Argument[], workgroups: RunOptions["workgroups"]): Call {
-    const args: Argument[] = [];
+  #prepare(kernel: Kernel, given: readonly Given[], workgroups: RunOptions["workgroups"]): Call {
+    const args: (ManagedTensor | number)[] = [];
     let bound: readonly Bound[] = [];
     try {
-      if (Array.isArray(given)) for (const x of given) args.push(isTensor(x) ? x._share() : x);
+      if (Array.isArray(given)) for (const x of given) args.push(managedOf(x)?.share() ?? x);
       const prepared = kernel._prepare(Array.isArray(given) ? args : given, workgroups);
       bound = prepared.bound;
       const { result: group, outcome } = operate(this.#record, kernel._operation(), () =>
@@ -311,45 +312,44 @@ export class Batch {
       );
       this.#preparing = [...this.#preparing, outcome as Outcome];
       const about = { kernel, args, workgroups, group, prepared: outcome as Outcome };
-      return { ...prepared, ...about, ...extentsOf(args, bound), site: currentSite() };
+      return { ...prepared, ...about, ...extentsOf(bound), site: currentSite() };
     } catch (error) {
       letGo(bound);
-      for (const x of args) if (isTensor(x)) x.release();
+      for (const x of args) managedOf(x)?.release();
       throw error;
     }
   }
 }
 
 /** What a call reads and writes, and copies for that. */
-function extentsOf(args: readonly Argument[], bound: readonly Bound[]) {
+function extentsOf(bound: readonly Bound[]) {
   const reads: Extent[] = [];
   const writes: Extent[] = [];
   const asides: Aside[] = [];
-  bound.forEach((one, i) => {
-    const arg = args[i] as Argument;
-    const { extent, temporary, written, resource } = one;
+  for (const one of bound) {
+    const { extent, temporary, written, resource, tensor } = one;
     let own = extent;
     if (temporary !== 0) {
       // Of a buffer that only this call uses, only making it can have failed.
       reads.push({ facts: extent.facts, start: 0, end: 0 });
-      if (!isTensor(arg)) return;
-      asides.push({ tensor: arg, source: slotOf(arg._handle).buffer, bound: one });
-      own = extentOf(arg);
+      if (tensor === null) continue;
+      asides.push({ tensor, source: slotOf(tensor.handle).buffer, bound: one });
+      own = extentOf(tensor);
     }
     (written ? writes : reads).push(own);
     if (written) markWritten(extent.facts, resource.offset + resource.size);
-    if (written && temporary !== 0) markWritten(own.facts, endOf(arg as Tensor));
-  });
-  return { reads, writes, asides, backs: bound.filter(({ back }) => back !== null) };
+    if (written && tensor && temporary !== 0) markWritten(own.facts, endOf(tensor));
+  }
+  return { reads, writes, asides, backs: bound.filter(({ back }) => back) };
 }
 
-function endOf(tensor: Tensor): number {
-  return tensor._start + roundUp(tensor.nbytes, 4);
+function endOf(tensor: ManagedTensor): number {
+  return tensor.start + roundUp(tensor.nbytes, 4);
 }
 
 function release({ args, bound }: Call): void {
   letGo(bound);
-  for (const arg of args) if (isTensor(arg)) arg.release();
+  for (const arg of args) managedOf(arg)?.release();
 }
 
 /** The commands of all calls: one pass, which copies interrupt. */
@@ -376,9 +376,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (backs.length > 0) {
       pass.end();
       pass = null;
-      for (const { resource, back } of backs) {
-        copyBack(record, encoder, resource.buffer, back as Tensor);
-      }
+      for (const back of backs) copyBack(record, encoder, back);
     }
   }
   pass?.end();
@@ -391,11 +389,11 @@ function copyAside(
   encoder: GPUCommandEncoder,
   { tensor, source, bound: { resource, written } }: Aside,
 ): void {
-  const { nbytes, _start } = tensor;
+  const { nbytes, start } = tensor;
   const { buffer, size } = resource;
   const words = roundUp(nbytes, 4);
   if (nbytes > 0) {
-    encoder.copyBufferToBuffer(source, _start, buffer, 0, words);
+    encoder.copyBufferToBuffer(source, start, buffer, 0, words);
     if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, buffer, 0, nbytes);
     count(record, "copied", nbytes);
   }

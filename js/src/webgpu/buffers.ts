@@ -1,17 +1,10 @@
-import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { DeviceError, quietly, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
+import { ManagedTensor, type Place, type Storage, unclonable } from "../core/managed.js";
 import { checkOptions, FROM_GPU_BUFFER, type FromGPUBufferOptions } from "../core/options.js";
-import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
-import {
-  type Described,
-  type Place,
-  type Storage,
-  spanOfTensor,
-  unclonable,
-} from "../core/storage.js";
-import { checkSubByte, Tensor } from "../core/tensor.js";
+import { checkShape, checkStrides, checkSubByte, sizeOf, spanOf } from "../core/shape.js";
+import { Tensor } from "../core/tensor.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, nameOf, operate } from "./faults.js";
 import {
@@ -227,8 +220,8 @@ function clear(gpu: GPUDevice, { buffer, dirty }: BufferRecord, from: number): v
  * tensor nor destroyed, but left to the garbage collector. A buffer with other usages than the
  * default still ends with its tensor.
  */
-export function bufferOf(tensor: Tensor): GPUBuffer {
-  const { facts, record } = slotOf(tensor._handle);
+export function bufferOf(tensor: ManagedTensor): GPUBuffer {
+  const { facts, record } = slotOf(tensor.handle);
   if (!facts.taken && facts.origin === "tensors") {
     facts.taken = true;
     record.taken++;
@@ -237,42 +230,41 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
 }
 
 /** The same for code that only reads it, until the tensor is released. */
-export function lentBufferOf(tensor: Tensor): GPUBuffer {
-  return slotOf(tensor._handle).buffer;
+export function lentBufferOf(tensor: ManagedTensor): GPUBuffer {
+  return slotOf(tensor.handle).buffer;
 }
 
 /** The same for code that may write to it, until the tensor is released. */
-export function lend(tensor: Tensor): GPUBuffer {
-  const { facts } = slotOf(tensor._handle);
+export function lend(tensor: ManagedTensor): GPUBuffer {
+  const { facts } = slotOf(tensor.handle);
   markSeen(facts);
   return facts.buffer;
 }
 
 /** The bytes from a tensor's first element to its last. */
-export function extentOf(tensor: Described): Extent {
-  const { facts } = slotOf(tensor._handle);
-  const { _start, _strides } = tensor;
-  if (_strides === null) {
-    return { facts, start: Math.floor(_start), end: Math.floor(_start) + tensor.nbytes };
+export function extentOf(tensor: ManagedTensor): Extent {
+  const { facts } = slotOf(tensor.handle);
+  if (tensor.strides === null) {
+    const first = Math.floor(tensor.start);
+    return { facts, start: first, end: first + tensor.nbytes };
   }
-  const { start, bytes } = spanOfTensor(tensor);
+  const { start, bytes } = tensor.span;
   return { facts, start, end: start + bytes };
 }
 
 /** Implements the `capacity` of an exchange. A view may be followed by another view's elements. */
-export function capacityOf(tensor: Described): number {
-  const { used, end } = slotOf(tensor._handle);
-  const { start, bytes } = spanOfTensor(tensor);
-  const { _strides, size, _type } = tensor;
-  const stop = start + (_strides === null ? size * _type.step : bytes);
+export function capacityOf(tensor: ManagedTensor): number {
+  const { used, end } = slotOf(tensor.handle);
+  const { start, bytes } = tensor.span;
+  const stop = start + (tensor.strides === null ? tensor.exact : bytes);
   // A byte that the elements end within may be a neighbour's, too.
-  return (stop >= used ? end : Math.floor(stop)) - tensor._start;
+  return (stop >= used ? end : Math.floor(stop)) - tensor.start;
 }
 
 /** The tensor's bytes rounded up to words, if those are its own; else its own bytes. */
-export function wordsOf(tensor: Described): { bytes: number; own: boolean } {
+export function wordsOf(tensor: ManagedTensor): { bytes: number; own: boolean } {
   const bytes = roundUp(tensor.nbytes, 4);
-  return { bytes, own: tensor._start % 4 === 0 && bytes <= capacityOf(tensor) };
+  return { bytes, own: tensor.start % 4 === 0 && bytes <= capacityOf(tensor) };
 }
 
 // --- tensors --------------------------------------------------------------------------------------------
@@ -285,9 +277,9 @@ export function tensorOfSlot(
   shape: readonly number[],
   readOnly: boolean,
   strides: readonly number[] | null = null,
-): Tensor {
+): ManagedTensor {
   const { device } = slotOf(handle).record;
-  return new Tensor(gpuStorage, handle, byteOffset, dtype, shape, strides, device, readOnly);
+  return new ManagedTensor(gpuStorage, handle, byteOffset, dtype, shape, strides, device, readOnly);
 }
 
 /** {@link tensorOfSlot} with a reference of its own. */
@@ -304,11 +296,11 @@ export function emptyOnDevice(
 ): Tensor {
   const used = sizeOf(shape) * dtype.step;
   const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), { zeros: true, used });
-  return tensorOfSlot(handle, 0, dtype, shape, false);
+  return new Tensor(tensorOfSlot(handle, 0, dtype, shape, false));
 }
 
 /** Implements `Tensor.fromGPUBuffer`. */
-export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
+export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): ManagedTensor {
   if (typeof buffer?.size !== "number" || typeof buffer.usage !== "number") {
     throw new TypeError(`a GPUBuffer is needed, not ${tagOf(buffer)}`);
   }
@@ -344,12 +336,12 @@ function checkCount(name: string, value: number): number {
 }
 
 /** The slot of a tensor that must be on this device; else DeviceError naming both. */
-export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
-  tensor._check();
-  const slot = tensor.device.type === CPU ? null : slotOf(tensor._handle);
+export function slotOn(record: DeviceRecord, tensor: ManagedTensor): LiveSlot {
+  tensor.check();
+  const slot = tensor.isOnGPU ? slotOf(tensor.handle) : null;
   if (slot?.record === record) return slot;
   throw new DeviceError(
-    `${tensor.dtype}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
+    `${tensor.dtype.name}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
       `${nameOf(record)}: ${slot ? "devices do not share buffers; await read() it, then " : ""}` +
       "upload it with to(gpuDevice)",
     { device: record.device },
@@ -357,8 +349,8 @@ export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
 }
 
 /** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
-export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: string): void {
-  const { buffer, record } = slotOf(tensor._handle);
+export function checkUsage(tensor: ManagedTensor, flag: keyof typeof Usage, what: string): void {
+  const { buffer, record } = slotOf(tensor.handle);
   const { usage } = buffer;
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
@@ -370,28 +362,28 @@ export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: st
 }
 
 /** Throws for a strided tensor, whose elements a kernel or copy would misread. */
-export function checkRowMajor(tensor: Described): void {
-  if (tensor._strides === null) return;
+export function checkRowMajor(tensor: ManagedTensor): void {
+  if (tensor.strides === null) return;
   throw new UnsupportedError(
-    `${tensor.toString()} has strides [${tensor._strides}]: on WebGPU it can be read, and nothing else; ` +
+    `${tensor.toString()} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
       "upload what read() gives",
-    { device: slotOf(tensor._handle).record.device },
+    { device: slotOf(tensor.handle).record.device },
   );
 }
 
-/** Storage in GPU buffers. `_handle` of its tensors is a slot's handle. */
+/** Storage in GPU buffers. `handle` of its tensors is a slot's handle. */
 export const gpuStorage: Storage = {
   guard: unclonable,
   mayBeReplaced: false,
   bytes(tensor) {
     throw new UnsupportedError(
       `${tensor.toString()} has no data that JS can see: use await tensor.read(), or tensor.buffer`,
-      { device: slotOf(tensor._handle).record.device },
+      { device: slotOf(tensor.handle).record.device },
     );
   },
   share(tensor) {
-    retainSlot(tensor._handle);
-    return tensor._handle;
+    retainSlot(tensor.handle);
+    return tensor.handle;
   },
   pack(tensor): Place {
     return { storage: gpuStorage, handle: copyOf(tensor, {}), start: 0 };
@@ -400,7 +392,7 @@ export const gpuStorage: Storage = {
 };
 
 /** Throws if a tensor is read or written now that a kernel is to use later, as the batch runs. */
-export function refuseRecorded(tensor: Described, writing: boolean): void {
+export function refuseRecorded(tensor: ManagedTensor, writing: boolean): void {
   if (!recording.batch?._uses(extentOf(tensor), writing)) return;
   throw new UnsupportedError(
     `${tensor.toString()} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has ` +
@@ -412,24 +404,24 @@ export function refuseRecorded(tensor: Described, writing: boolean): void {
 // --- copies from buffer to buffer ------------------------------------------------------------------------
 
 /** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
-export function checkCopySource(tensor: Described, what: string): void {
+export function checkCopySource(tensor: ManagedTensor, what: string): void {
   checkRowMajor(tensor);
   checkUsage(tensor, "COPY_SRC", what);
-  const end = tensor._start + roundUp(tensor.nbytes, 4);
-  const { buffer, record } = slotOf(tensor._handle);
-  if (tensor._start % 4 === 0 && end <= buffer.size) return;
+  const end = tensor.start + roundUp(tensor.nbytes, 4);
+  const { buffer, record } = slotOf(tensor.handle);
+  if (tensor.start % 4 === 0 && end <= buffer.size) return;
   throw new UnsupportedError(
-    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor._start}) and ` +
+    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor.start}) and ` +
       `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
     { given: buffer.size, needed: end, device: record.device },
   );
 }
 
 /** A fresh buffer with a tensor's elements, and zeros after them. */
-export function copyOf(tensor: Described, options: AllocateOptions): number {
+export function copyOf(tensor: ManagedTensor, options: AllocateOptions): number {
   checkCopySource(tensor, "copying");
   refuseRecorded(tensor, false);
-  const source = slotOf(tensor._handle);
+  const source = slotOf(tensor.handle);
   const { record } = source;
   const { exact, usage: asked = DEFAULT_USAGE } = options;
   const usage = exact ? asked : asked | Usage.COPY_DST | Usage.STORAGE; // for its tail
@@ -439,8 +431,7 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
       { given: usage, needed: usage | Usage.STORAGE },
     );
   }
-  const used = tensor.size * tensor._type.step;
-  const handle = allocate(record, tensor.nbytes, { ...options, usage, used });
+  const handle = allocate(record, tensor.nbytes, { ...options, usage, used: tensor.exact });
   try {
     copyInto(tensor, slotOf(handle).facts, 0);
     return handle;
@@ -454,10 +445,10 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
  * Copies a tensor's elements into a buffer of the same device, whose last word of them is padding
  * after them. Other bytes in the source's last word are copied too, and cleared.
  */
-export function copyInto(tensor: Described, target: BufferRecord, offset: number): void {
-  const { nbytes, _start } = tensor;
+export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: number): void {
+  const { nbytes, start } = tensor;
   if (nbytes === 0) return;
-  const { record, buffer: source } = slotOf(tensor._handle);
+  const { record, buffer: source } = slotOf(tensor.handle);
   const { gpu } = record.device;
   const { buffer } = target;
   count(record, "copied", nbytes);
@@ -472,7 +463,7 @@ export function copyInto(tensor: Described, target: BufferRecord, offset: number
     },
     () => {
       const encoder = gpu.createCommandEncoder();
-      encoder.copyBufferToBuffer(source, _start, buffer, offset, roundUp(nbytes, 4));
+      encoder.copyBufferToBuffer(source, start, buffer, offset, roundUp(nbytes, 4));
       if (nbytes % 4 !== 0) maskTail(gpu, encoder, buffer, offset, nbytes);
       gpu.queue.submit([encoder.finish()]);
     },

@@ -3,7 +3,7 @@
  * reports of foreign producers.
  */
 import { DeviceError } from "../core/errors.js";
-import type { Tensor } from "../core/tensor.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { extentOf, slotOf } from "./buffers.js";
 import { checkAlive, Settling, tellLater } from "./faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
@@ -17,8 +17,8 @@ const FACTS = Symbol.for("dlpack-web.facts");
  *
  * @throws the fault of the elements, if it is known already; DeviceLostError
  */
-export function faultOf(tensor: Tensor): () => Promise<Error | null> | null {
-  const { record } = slotOf(tensor._handle);
+export function faultOf(tensor: ManagedTensor): () => Promise<Error | null> | null {
+  const { record } = slotOf(tensor.handle);
   checkAlive(record);
   const extent = extentOf(tensor);
   const known = openOutcomes(extent).find(({ fault }) => fault)?.fault;
@@ -70,8 +70,8 @@ function isReport(outcome: Outcome): outcome is Reported {
  *
  * @throws what `fault` throws
  */
-export function joinFault(tensor: Tensor, fault: () => unknown): void {
-  const { record } = slotOf(tensor._handle);
+export function joinFault(tensor: ManagedTensor, fault: () => unknown): void {
+  const { record } = slotOf(tensor.handle);
   const extent = extentOf(tensor);
   if ((fault as { [FACTS]?: unknown })[FACTS] === extent.facts) return;
   const reported = fault() ?? null;

@@ -1,8 +1,9 @@
 import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { type Argument, type Bound, bind, countOf, separate } from "./arguments.js";
+import { isTensor, managedOf } from "../core/tensor.js";
+import { type Argument, type Bound, bind, countOf, type Given, separate } from "./arguments.js";
 import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { ask, checkAlive, type Operation, operate } from "./faults.js";
@@ -168,7 +169,10 @@ export class Kernel {
    * and dtypes that the shader would misread, RangeError for wrong numbers of arguments or
    * workgroups. Later GPU errors are thrown by reading the kernel's results
    */
-  run(args: readonly Argument[], options: RunOptions = {}): void {
+  run(args: readonly Argument[], options?: RunOptions): void;
+  /** @internal */
+  run(args: readonly Given[], options?: RunOptions): void;
+  run(args: readonly Given[], options: RunOptions = {}): void {
     if (recording.batch !== null) {
       recording.batch._record(this, args, options);
       return;
@@ -184,7 +188,7 @@ export class Kernel {
   }
 
   /** @internal Checks the arguments and counts, and copies aside what must be. */
-  _prepare(args: readonly Argument[], workgroups: RunOptions["workgroups"]): Prepared {
+  _prepare(args: readonly Given[], workgroups: RunOptions["workgroups"]): Prepared {
     const record = this._record;
     this.#checkCount(args);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
@@ -193,7 +197,7 @@ export class Kernel {
       args.forEach((arg, i) => {
         bound.push(bind(record, arg, i, this._declared(i), this.#check));
       });
-      separate(record, args, bound);
+      separate(record, bound);
       return { bound, groups };
     } catch (error) {
       letGo(bound);
@@ -217,7 +221,7 @@ export class Kernel {
     };
   }
 
-  #checkCount(args: readonly Argument[]): void {
+  #checkCount(args: readonly Given[]): void {
     const { bindings } = this.#shader;
     if (bindings === null || args.length === bindings.length) return;
     throw new RangeError(
@@ -228,7 +232,7 @@ export class Kernel {
   }
 
   /** One invocation for each element of the first argument that the shader may write to. */
-  #usualGroups(args: readonly Argument[]): number[] {
+  #usualGroups(args: readonly Given[]): number[] {
     const { bindings, workgroup } = this.#shader;
     const refuse = (why: string) =>
       new UnsupportedError(`kernel "${this._label}": ${why}, so workgroups must be given`);
@@ -239,8 +243,8 @@ export class Kernel {
     const index = bindings.findIndex(({ type }) => type === "storage");
     const binding = bindings[index];
     if (binding === undefined) throw refuse("it writes to no binding");
-    const arg = args[index];
-    if (!isTensor(arg)) return [1]; // bind() throws for it
+    const arg = managedOf(args[index]);
+    if (arg === undefined) return [1]; // bind() throws for it
     const invocations = countOf(arg, binding);
     if (invocations === null)
       throw refuse(`its binding ${index} is not an array<…> of known elements`);
@@ -263,7 +267,9 @@ export class Kernel {
       {
         ...this._operation(),
         reads: bound.map(({ extent }) => extent),
-        writes: written.map(({ extent, back }) => (back ? extentOf(back) : extent)),
+        writes: written.map(({ extent, tensor, back }) =>
+          back ? extentOf(tensor as ManagedTensor) : extent,
+        ),
       },
       () => {
         const encoder = gpu.createCommandEncoder();
@@ -272,9 +278,7 @@ export class Kernel {
         pass.setBindGroup(0, this._group(bound));
         pass.dispatchWorkgroups(x, y, z);
         pass.end();
-        for (const { resource, back } of written) {
-          if (back) copyBack(record, encoder, resource.buffer, back);
-        }
+        for (const one of written) if (one.back) copyBack(record, encoder, one);
         gpu.queue.submit([encoder.finish()]);
       },
     );
@@ -308,12 +312,12 @@ export function letGo(bound: readonly Bound[]): void {
 export function copyBack(
   record: DeviceRecord,
   encoder: GPUCommandEncoder,
-  aside: GPUBuffer,
-  tensor: Tensor,
+  { resource, tensor }: Bound,
 ): void {
-  const { buffer } = slotOf(tensor._handle);
-  encoder.copyBufferToBuffer(aside, 0, buffer, tensor._start, roundUp(tensor.nbytes, 4));
-  count(record, "copied", tensor.nbytes);
+  const { handle, start, nbytes } = tensor as ManagedTensor;
+  const { buffer } = slotOf(handle);
+  encoder.copyBufferToBuffer(resource.buffer, 0, buffer, start, roundUp(nbytes, 4));
+  count(record, "copied", nbytes);
 }
 
 /** Throws TypeError for arguments of a run that are no array. */

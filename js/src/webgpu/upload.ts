@@ -1,10 +1,9 @@
 /** Uploads of CPU elements to a GPU: `Tensor.to` and `Tensor.write`. */
-import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { ManagedTensor, type Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
-import { Tensor } from "../core/tensor.js";
 import {
   type AllocateOptions,
   addSlot,
@@ -30,37 +29,40 @@ import type { DeviceRecord } from "./state.js";
 const VALIDATION = ["validation"] as const;
 
 /** Implements `Tensor.to`. */
-export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
+export function upload(
+  tensor: ManagedTensor,
+  device: GPUDevice,
+  options: ToOptions,
+): ManagedTensor {
   if (typeof device !== "object") {
     throw new TypeError(
       `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
     );
   }
   const record = useDevice(device);
-  const { _type } = tensor;
   // The name does not say whether elements are padded.
-  const { dtype: name = _type.name, usage = DEFAULT_USAGE } = options;
-  const dtype = name === _type.name ? _type : dtypeNamed(name);
-  if (tensor.device.type !== CPU) return again(tensor, record, dtype, options.usage ?? 0);
+  const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;
+  const dtype = name === tensor.dtype.name ? tensor.dtype : dtypeNamed(name);
+  if (tensor.isOnGPU) return again(tensor, record, dtype, options.usage ?? 0);
   return uploadNew(tensor, record, dtype, usage | Usage.COPY_DST);
 }
 
 /** A tensor in a buffer that has these flags; `padTo` as for {@link AllocateOptions}. */
 export function uploadNew(
-  tensor: Tensor,
+  tensor: ManagedTensor,
   record: DeviceRecord,
   dtype: DType,
   usage: number,
   padTo?: number,
-): Tensor {
-  const { size, _shape } = tensor;
+): ManagedTensor {
+  const { size, shape } = tensor;
   const nbytes = bytesOf(dtype, size);
   const facts = obtain(record, nbytes, usage, padTo);
   try {
     fill(record, facts, 0, nbytes, tensor, dtype);
     const handle = addSlot(record, facts, { used: size * dtype.step });
     const { device } = record;
-    return new Tensor(gpuStorage, handle, 0, dtype, _shape, null, device, false);
+    return new ManagedTensor(gpuStorage, handle, 0, dtype, shape, null, device, false);
   } catch (error) {
     letGo(record, facts);
     throw error;
@@ -68,65 +70,70 @@ export function uploadNew(
 }
 
 /** A second hold on a tensor that is on the device already. */
-function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number): Tensor {
+function again(
+  tensor: ManagedTensor,
+  record: DeviceRecord,
+  dtype: DType,
+  usage: number,
+): ManagedTensor {
   checkAlive(record);
   slotOn(record, tensor);
-  if (dtype !== tensor._type) {
+  if (dtype !== tensor.dtype) {
     throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
       given: dtype.name,
-      needed: tensor.dtype,
+      needed: tensor.dtype.name,
     });
   }
   for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
     if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
   }
-  return tensor._share();
+  return tensor.share();
 }
 
 /** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
-export function write(target: Tensor, source: Tensor): void {
-  const slot = slotOf(target._handle);
+export function write(target: ManagedTensor, source: ManagedTensor): void {
+  const slot = slotOf(target.handle);
   checkAlive(slot.record);
   checkUsage(target, "COPY_DST", "writing");
   refuseRecorded(target, true);
   // Whole words are written: the rest of the last one must be padding.
   if (!wordsOf(target).own) {
     throw new UnsupportedError(
-      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
+      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target.start}, ` +
         `${target.nbytes} bytes): WebGPU writes whole words`,
       { device: target.device },
     );
   }
-  if (source.device.type !== CPU) {
+  if (source.isOnGPU) {
     writeFromGPU(target, source);
     return;
   }
   // Only integers can fail to fit.
-  const { _type: dtype } = target;
-  if (dtype.packed !== source._type.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
-  fill(slot.record, slot.facts, target._start, target.nbytes, source, dtype);
+  const { dtype } = target;
+  if (dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
+  fill(slot.record, slot.facts, target.start, target.nbytes, source, dtype);
 }
 
-function writeFromGPU(target: Tensor, source: Tensor): void {
-  const to = slotOf(target._handle);
+function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
+  const to = slotOf(target.handle);
   const from = slotOn(to.record, source);
-  if (source._type !== target._type) {
+  if (source.dtype !== target.dtype) {
     throw new UnsupportedError(`${source.toString()} is on the GPU: only uploads convert`, {
-      given: source.dtype,
-      needed: target.dtype,
+      given: source.dtype.name,
+      needed: target.dtype.name,
     });
   }
   checkCopySource(source, "copying");
   // A shader clears what was copied after the elements.
   if (source.nbytes % 4 !== 0) checkUsage(target, "STORAGE", "writing a part of a word");
   if (from.buffer !== to.buffer) {
-    copyInto(source, to.facts, target._start);
+    copyInto(source, to.facts, target.start);
     return;
   }
   // WebGPU does not copy within a buffer: by way of another one.
-  const aside = source._packed();
+  const aside = source.pack();
   try {
-    copyInto(aside, to.facts, target._start);
+    copyInto(aside, to.facts, target.start);
   } finally {
     aside.release();
   }
@@ -141,7 +148,7 @@ function fill(
   facts: BufferRecord,
   start: number,
   nbytes: number,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   dtype: DType,
 ): void {
   const { queue } = record.device.gpu;
@@ -165,22 +172,22 @@ function writeElements(
   target: GPUBuffer,
   offset: number,
   nbytes: number,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   dtype: DType,
 ): void {
-  const { _storage, _strides, _type, _start } = tensor;
-  if (dtype === _type && _strides === null && (tensor.size * dtype.step) % 1 === 0) {
-    writeMemory(queue, target, offset, _storage.bytes(tensor), _start, nbytes);
-  } else if (!_storage.chunk) {
-    writeBytes(queue, target, offset, tensor._as(dtype));
+  const { storage, strides } = tensor;
+  if (dtype === tensor.dtype && strides === null && tensor.exact % 1 === 0) {
+    writeMemory(queue, target, offset, storage.bytes(tensor), tensor.start, nbytes);
+  } else if (!storage.chunk) {
+    writeBytes(queue, target, offset, tensor.as(dtype));
   } else if (
-    dtype.flags !== _type.flags ||
+    dtype.flags !== tensor.dtype.flags ||
     dtype.step % 1 !== 0 ||
     !writePieces(queue, target, offset, tensor, dtype)
   ) {
-    const packed = tensor._packed(); // its pieces would not be whole words
+    const packed = tensor.pack(); // its pieces would not be whole words
     try {
-      writeBytes(queue, target, offset, packed._as(dtype));
+      writeBytes(queue, target, offset, packed.as(dtype));
     } finally {
       packed.release();
     }
@@ -192,7 +199,7 @@ function writePieces(
   queue: GPUQueue,
   target: GPUBuffer,
   offset: number,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   dtype: DType,
 ): boolean {
   const slow = isTransposed(tensor);
@@ -211,25 +218,20 @@ function writePieces(
 /**
  * Whether neighbours in memory are not neighbours in a row: packing is then slower than copying.
  */
-function isTransposed({ _strides: strides }: Tensor): boolean {
+function isTransposed({ strides }: ManagedTensor): boolean {
   const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
   return strides?.some(near) === true && !near(strides.at(-1));
 }
 
-function chunkOf(tensor: Tensor, dtype: DType, first: number) {
-  const { _storage } = tensor;
-  return (_storage.chunk as NonNullable<typeof _storage.chunk>).call(
-    _storage,
-    tensor,
-    dtype,
-    first,
-  );
+function chunkOf(tensor: ManagedTensor, dtype: DType, first: number) {
+  const { storage } = tensor as { storage: Required<Storage> };
+  return storage.chunk(tensor, dtype, first);
 }
 
 /** Throws conversion errors before anything is overwritten. */
-function rehearse(tensor: Tensor, dtype: DType): void {
-  if (!tensor._storage.chunk) {
-    tensor._as(dtype);
+function rehearse(tensor: ManagedTensor, dtype: DType): void {
+  if (!tensor.storage.chunk) {
+    tensor.as(dtype);
     return;
   }
   for (let first = 0; first < tensor.size; ) {

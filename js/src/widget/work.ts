@@ -78,7 +78,8 @@ export class Work {
   /** Elements came by the wire; the tensor is the wire's. */
   arrive(name: string, tensor: Tensor): void {
     if (this.#cancelled.delete(name)) return;
-    this.#settle(name, adoptSlot(tensor._handle, 0, tensor._type, tensor.shape, false));
+    const { handle, dtype, shape } = tensor._managed;
+    this.#settle(name, new Tensor(adoptSlot(handle, 0, dtype, shape, false)));
   }
 
   /** Ends all, and releases all. */
@@ -368,7 +369,7 @@ export class Work {
   async #elements(what: View, site: number): Promise<Tensor> {
     const source = this.#view(what);
     try {
-      if (source.nbytes > MOST_WHOLE && source._strides === null) {
+      if (source.nbytes > MOST_WHOLE && source._managed.strides === null) {
         return calledAt(site, () => copyOf(source));
       }
       const { buffer, byteOffset, byteLength } = await calledAt(site, () => source.read());

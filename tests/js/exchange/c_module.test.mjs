@@ -263,7 +263,7 @@ test("every dtype that C knows is summed, at any address; others are not a numbe
     assert.equal(c.sum(mine), expected, dtype);
     const back = take(mine);
     assert.deepEqual([back.dtype, back.shape], [dtype, tensor.shape]);
-    assert.deepEqual([...back._bytes()], [...bytes], dtype);
+    assert.deepEqual([...back._managed.bytes()], [...bytes], dtype);
     for (const each of [tensor, mine, back]) each.release();
   }
 });

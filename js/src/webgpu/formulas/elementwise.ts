@@ -94,7 +94,7 @@ export class ElementwiseKernel<O extends string = string> {
 
   #shape({ shape: known, outputs }: Given, size: number | undefined): readonly number[] {
     const signature = this.#signature;
-    let shape = known ?? outputs[0]?._shape;
+    let shape = known ?? outputs[0]?._managed.shape;
     if (size !== undefined) {
       if (shape) {
         throw new RangeError(

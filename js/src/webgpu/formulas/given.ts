@@ -43,7 +43,7 @@ export interface Given {
   readonly outputs: readonly Tensor[];
 }
 
-const shapeText = ({ _shape }: Tensor) => `[${_shape.join(", ")}]`;
+const shapeText = ({ shape }: Tensor) => `[${shape.join(", ")}]`;
 
 /** A kernel with named parameters on a device. */
 export class Signature {
@@ -90,7 +90,7 @@ export class Signature {
         kinds.push("n");
         continue;
       }
-      slotOn(this.record, arg); // throws if it was released, or is elsewhere
+      slotOn(this.record, arg._managed); // throws if it was released, or is elsewhere
       checkType(arg, param);
       if (isOutput) continue;
       if (param.raw) kinds.push("r");
@@ -99,10 +99,10 @@ export class Signature {
         shape ??= [];
       } else {
         kinds.push("t");
-        if (shape !== null && shape.length > 0 && !sameShape(shape, arg._shape)) {
+        if (shape !== null && shape.length > 0 && !sameShape(shape, arg._managed.shape)) {
           throw new RangeError(this.#disagreement(args));
         }
-        shape = arg._shape;
+        shape = arg._managed.shape;
       }
     }
     const given = args.slice(inputs.length) as unknown as Tensor[];
@@ -122,7 +122,7 @@ export class Signature {
 
   checkOutputs(given: readonly Tensor[], shape: readonly number[], of: string): void {
     for (const [i, tensor] of given.entries()) {
-      if (sameShape(tensor._shape, shape)) continue;
+      if (sameShape(tensor._managed.shape, shape)) continue;
       throw new RangeError(
         `${this.outputs[i]?.name} has shape ${shapeText(tensor)}, ${of} [${shape.join(", ")}]: ` +
           "outputs are not broadcast",
@@ -186,13 +186,14 @@ function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean
 
 function checkType(arg: Tensor, { name, type, text }: Param): void {
   const needed = DTYPES[type];
-  if (arg._type.name === needed) return;
+  const given = arg.dtype;
+  if (given === needed) return;
   const hint =
-    narrowed(arg._type.name) === needed
+    narrowed(given) === needed
       ? wide(needed)
       : `give a tensor of ${needed}, or declare the parameter otherwise`;
-  throw new UnsupportedError(`${name} is ${arg._type.name}, the parameter is "${text}": ${hint}`, {
-    given: arg._type.name,
+  throw new UnsupportedError(`${name} is ${given}, the parameter is "${text}": ${hint}`, {
+    given,
     needed,
   });
 }
