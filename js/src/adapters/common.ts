@@ -10,8 +10,7 @@ import { checkRequest } from "../exchange/produce.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
 import { isExchangeable, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
-import { useDevice as register } from "../webgpu/device.js";
-import { checkAlive } from "../webgpu/faults.js";
+import { checkAlive, useDevice as register } from "../webgpu/device.js";
 import { checkFault, GRACE_MS } from "./faults.js";
 
 /** Options of every function that gives a tensor to a library. */

@@ -2,12 +2,13 @@
  * Faults at the hand-over to a library and back (js/EXCHANGE.md, E1 to E3). What a library does
  * with a tensor is unknown, so its results may depend on every tensor that it was given.
  */
+
 import { DeviceError } from "../core/errors.js";
 import type { GPUDevice, GPUError } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
-import { extentOf, slotOf } from "../webgpu/buffers.js";
 import { conclude, Settling } from "../webgpu/faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/record.js";
+import { extentOf, slotOf } from "../webgpu/references.js";
 
 /**
  * A library may still be running asynchronous work that is not visible here, such as a session's

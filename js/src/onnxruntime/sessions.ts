@@ -15,10 +15,10 @@ import { isOfRun, nameSession } from "../adapters/ortruns.js";
 import type { TypedArray } from "../core/dtype.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import type { Tensor } from "../core/tensor.js";
 import { lentBufferOf } from "../webgpu/buffers.js";
-import { realDevice, useDevice as register } from "../webgpu/device.js";
-import { checkAlive } from "../webgpu/faults.js";
+import { checkAlive, realDevice, useDevice as register } from "../webgpu/device.js";
 import { read } from "../webgpu/transfer.js";
 import { ON_CPU, ON_GPU } from "./dtypes.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
@@ -520,8 +520,8 @@ class Run {
   /** Moves the results to their targets. */
   async #take(results: Record<string, any>): Promise<void> {
     const { ort, memory } = this.#session;
-    const sources: Tensor[] = [];
-    const targets: Tensor[] = [];
+    const sources: ManagedTensor[] = [];
+    const targets: ManagedTensor[] = [];
     const passing: Tensor[] = [];
     try {
       for (const { slot, to, target } of this.#outputs) {
@@ -547,8 +547,8 @@ class Run {
           passing.push(tensor);
           const host = target?.reshape(target.shape) ?? memory.empty(tensor.shape, tensor.dtype);
           this.#values.push(host);
-          sources.push(tensor);
-          targets.push(host);
+          sources.push(tensor._managed);
+          targets.push(host._managed);
         } else {
           this.#values.push(tensor);
         }

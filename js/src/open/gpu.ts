@@ -1,11 +1,14 @@
 /** Uploads elements of a file to a GPUBuffer; loaded on demand. */
+
 import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
-import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../webgpu/buffers.js";
-import { count, useDevice } from "../webgpu/device.js";
-import { ask, checkAlive } from "../webgpu/faults.js";
+import { tensorOfSlot } from "../webgpu/buffers.js";
+import { checkAlive, count, useDevice } from "../webgpu/device.js";
+import { ask } from "../webgpu/faults.js";
+import { allocate } from "../webgpu/making.js";
+import { type LiveSlot, releaseSlot, slotOf } from "../webgpu/references.js";
 import { writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
 // Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.

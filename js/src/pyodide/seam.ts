@@ -1,4 +1,5 @@
 // More than 500 lines: the one table of what Python calls in JavaScript.
+
 import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import type { GPUBuffer, GPUDevice, HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
@@ -18,14 +19,16 @@ import type {
 } from "../open/index.js";
 import type { Place } from "../open/sink.js";
 import { Batch } from "../webgpu/batch.js";
-import { emptyOnDevice, extentOf, releaseSlot, slotOf } from "../webgpu/buffers.js";
-import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
-import { calledAt, checkAlive, siteOf } from "../webgpu/faults.js";
+import { emptyOnDevice } from "../webgpu/buffers.js";
+import type { Argument } from "../webgpu/checks.js";
+import { checkAlive, type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
+import { calledAt, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
 import type { Part } from "../webgpu/formulas/formulas.js";
 import { type FrameSource, type Frames, frames } from "../webgpu/frames.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
-import { type Argument, Kernel } from "../webgpu/kernel.js";
+import { Kernel } from "../webgpu/kernel.js";
+import { extentOf, releaseSlot, slotOf } from "../webgpu/references.js";
 import type { RequestDeviceOptions } from "../webgpu/request.js";
 import { state } from "../webgpu/state.js";
 import { read } from "../webgpu/transfer.js";

@@ -1,31 +1,24 @@
-/** Checks a kernel's arguments against its shader's declarations. */
-import { type DType, laneName } from "../core/dtype.js";
-import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
+/** Binds a kernel's arguments to what its shader declares. */
+import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
-import { isTensor, managedOf, type Tensor } from "../core/tensor.js";
+import { managedOf } from "../core/tensor.js";
+import { copyOf } from "./buffers.js";
 import {
-  allocate,
-  capacityOf,
   checkCopySource,
+  checkDType,
+  checkLimit,
   checkRowMajor,
   checkUsage,
-  copyOf,
-  extentOf,
-  releaseSlot,
-  roundUp,
-  slotOf,
+  type Given,
   slotOn,
-} from "./buffers.js";
+  tensorOf,
+} from "./checks.js";
+import { allocate } from "./making.js";
 import type { Extent } from "./record.js";
+import { capacityOf, extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
-import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
-
-/** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
-export type Argument = Tensor | number;
-
-/** The same, or a tensor's inside. */
-export type Given = Argument | ManagedTensor;
+import type { Binding } from "./wgsl.js";
 
 /** One argument, ready to be bound. */
 export interface Bound {
@@ -47,54 +40,6 @@ export interface Bound {
   /** Whether it cannot be bound in place: {@link separate} binds a copy instead. */
   readonly aside: boolean;
 }
-
-/** The scalars of WGSL by DLPack's code and bits of a lane. */
-const SCALARS: Record<string, Scalar> = {
-  "2 32": "f32",
-  "2 16": "f16",
-  "0 32": "i32",
-  "1 32": "u32",
-  "5 64": "f32", // complex: pairs
-  "5 32": "f16",
-};
-
-/** Throws UnsupportedError if a shader would misread the elements. */
-export function checkDType({ packed, name }: DType, binding: Binding, what: string): void {
-  const { scalar, atomic, value } = binding;
-  const [code, bits] = [packed & 255, (packed >>> 8) & 255];
-  if (scalar === null) return; // a structure: its size is checked
-  if (SCALARS[`${code} ${bits}`] === scalar) return;
-  // Narrower elements come as words of several each; WGSL has no type for them.
-  if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
-  if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
-  throw new UnsupportedError(
-    `${what} is ${name}, the shader's ${value} is of ${scalar}: ${wayOut(name, scalar)}`,
-    { given: name, needed: scalar },
-  );
-}
-
-function wayOut(dtype: string, scalar: Scalar): string {
-  const to = narrowed(dtype);
-  if (to) return wide(to);
-  return (
-    `give a tensor of ${DTYPES[scalar]}, or declare the shader otherwise (narrower types come as ` +
-    "words of u32); check: false binds the bytes as they are"
-  );
-}
-
-/** The dtype that an upload converts one of 64 bits to. */
-export function narrowed(dtype: string): string | undefined {
-  const narrower: Record<string, string> = {
-    float64: "float32",
-    complex128: "complex64",
-    int64: "int32",
-    uint64: "uint32",
-  };
-  return narrower[laneName(dtype)];
-}
-
-export const wide = (narrower: string) =>
-  `WGSL has no 64-bit types; upload it with dtype "${narrower}"`;
 
 /** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
 function boundSize(
@@ -171,33 +116,10 @@ export function bind(
   return { resource, extent, temporary: 0, written, tensor, back: false, aside };
 }
 
-/** The end of a message: how to make a tensor of the value. */
-function tensorOf(x: unknown): string {
-  if (ArrayBuffer.isView(x)) return ": Tensor.from(array).to(device) makes one";
-  const isBuffer = tagOf(x) === "[object GPUBuffer]";
-  return isBuffer ? ": Tensor.fromGPUBuffer(buffer, { device, shape, dtype }) makes one" : "";
-}
-
 /** The only tensor of one of our own shaders, which declares only words. */
 export function bindAlone(record: DeviceRecord, tensor: ManagedTensor, declared: Binding): Bound {
   const bound = bind(record, tensor, 0, declared, false);
   return bound.aside ? bindAside(record, bound, 0) : bound;
-}
-
-function checkLimit(
-  record: DeviceRecord,
-  size: number,
-  type: GPUBufferBindingType | undefined,
-  what: string,
-): void {
-  const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
-  const most = record.device.gpu.limits[limit];
-  if (size <= most) return;
-  const hint = `use a device from requestDevice({ ${limit}: ${size} })`;
-  throw new UnsupportedError(
-    `${what} needs ${size} bytes, of which ${most} can be bound: ${hint}`,
-    { given: size, needed: most, device: record.device },
-  );
 }
 
 /**
@@ -306,18 +228,5 @@ function refuseOverlaps(bound: readonly Bound[]): void {
           "them a copy",
       );
     }
-  });
-}
-
-/** Arguments by their positions, for `batch.update`. */
-export function byPosition(given: unknown): [at: number, value: Given][] {
-  if (typeof given !== "object" || isTensor(given)) {
-    throw new TypeError(
-      `args of update() are the new arguments by position, { 0: tensor }, not ${textOf(given)}`,
-    );
-  }
-  return Object.entries(given as object).map(([name, value]) => {
-    if (/^(?:0|-?[1-9]\d{0,9})$/.test(name)) return [Number(name), value];
-    throw new TypeError(`args of update() are by position, { 0: tensor }, and none is "${name}"`);
   });
 }

@@ -3,19 +3,18 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
-import { type Argument, type Bound, byPosition, type Given, packNumber } from "./arguments.js";
-import { extentOf, roundUp, slotOf } from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { calledAt, checkAlive, currentSite, nameOf, operate, Settling } from "./faults.js";
+import { type Bound, packNumber } from "./arguments.js";
 import {
+  type Argument,
+  byPosition,
   checkRun,
   checkWorkgroups,
-  copyBack,
-  Kernel,
-  letGo,
-  type Prepared,
+  type Given,
   type RunOptions,
-} from "./kernel.js";
+} from "./checks.js";
+import { checkAlive, count, nameOf, useDevice } from "./device.js";
+import { calledAt, currentSite, operate, Settling } from "./faults.js";
+import { copyBack, Kernel, letGo, type Prepared } from "./kernel.js";
 import {
   type BufferRecord,
   type Extent,
@@ -26,6 +25,7 @@ import {
   openOutcomes,
   setOutcome,
 } from "./record.js";
+import { extentOf, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
 import { maskTail } from "./tails.js";
 
@@ -36,6 +36,11 @@ export interface BatchChanges {
   /** New counts; default those that were recorded. */
   workgroups?: RunOptions["workgroups"];
 }
+
+/** The same of the insides of tensors. */
+type Changes = Pick<BatchChanges, "workgroups"> & {
+  args?: Readonly<Record<number, Given>> | undefined;
+};
 
 /** @internal A recorded call: everything that WebGPU needs to run it. */
 export interface Call extends Prepared {
@@ -188,7 +193,10 @@ export class Batch {
    * @param index - of the call, in the order of recording; negative from the end
    * @throws RangeError for no such call or argument; what `kernel.run` throws
    */
-  update(index: number, changes: BatchChanges): void {
+  update(index: number, changes: BatchChanges): void;
+  /** @internal */
+  update(index: number, changes: Changes): void;
+  update(index: number, changes: Changes): void {
     this.#check();
     const names = { args: 1, workgroups: 1 } as const;
     checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");

@@ -2,11 +2,13 @@
  * Faults between libraries (js/EXCHANGE.md, E1 to E4): pending work of exported tensors, and the
  * reports of foreign producers.
  */
+
 import { DeviceError } from "../core/errors.js";
 import type { ManagedTensor } from "../core/managed.js";
-import { extentOf, slotOf } from "./buffers.js";
-import { checkAlive, Settling, tellLater } from "./faults.js";
+import { checkAlive } from "./device.js";
+import { Settling, tellLater } from "./faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
+import { extentOf, slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 /** The key of the buffer's record in a `fault` function of any copy of this library. */

@@ -14,9 +14,12 @@ import type {
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions, type Names } from "../core/options.js";
 import { isTensor, Tensor } from "../core/tensor.js";
-import { allocate, MAKING, refuseRecorded, slotOf, tensorOfSlot } from "./buffers.js";
-import { useDevice } from "./device.js";
-import { ask, checkAlive, nameOf, operate } from "./faults.js";
+import { tensorOfSlot } from "./buffers.js";
+import { refuseRecorded } from "./checks.js";
+import { checkAlive, nameOf, useDevice } from "./device.js";
+import { ask, operate } from "./faults.js";
+import { allocate, MAKING } from "./making.js";
+import { slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import { draw, paint, pull } from "./texture.js";
 

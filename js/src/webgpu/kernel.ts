@@ -1,18 +1,17 @@
-import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
+import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
-import { isTensor, managedOf } from "../core/tensor.js";
-import { type Argument, type Bound, bind, countOf, type Given, separate } from "./arguments.js";
-import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { ask, checkAlive, type Operation, operate } from "./faults.js";
+import { managedOf } from "../core/tensor.js";
+import { type Bound, bind, countOf, separate } from "./arguments.js";
+import { type Argument, checkRun, checkWorkgroups, type Given, type RunOptions } from "./checks.js";
+import { checkAlive, count, useDevice } from "./device.js";
+import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
+import { extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
 import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
-
-export type { Argument };
 
 /** Options of {@link Kernel}. */
 export interface KernelOptions {
@@ -25,25 +24,6 @@ export interface KernelOptions {
    * same scalar type; narrower types as words of u32; structures by their size.
    */
   check?: boolean | undefined;
-}
-
-/** One to three numbers; for an array of unknown length, TypeScript accepts any. */
-export type Workgroups = readonly number[] & {
-  readonly 0?: number;
-  readonly 1?: number;
-  readonly 2?: number;
-  readonly 3?: never;
-};
-
-/** Options of {@link Kernel.run}. */
-export interface RunOptions {
-  /**
-   * Workgroups along x, y, z; omitted ones are 1. A number is x. Default: one invocation for each
-   * element of the array that the shader sees in the first argument that it may write to.
-   */
-  workgroups?: number | Workgroups | undefined;
-  /** Where the pass writes its times: see `webgpu.timed`. */
-  timestampWrites?: TimestampWrites | undefined;
 }
 
 /** A call that passed all checks. Release the temporary slots of `bound` after its last submit. */
@@ -320,20 +300,6 @@ export function copyBack(
   count(record, "copied", nbytes);
 }
 
-/** Throws TypeError for arguments of a run that are no array. */
-export function checkArguments(args: unknown): void {
-  if (Array.isArray(args)) return;
-  const given = isTensor(args) ? textOf(args) : tagOf(args);
-  throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
-}
-
-/** Throws TypeError for arguments and options of a run that are none. */
-export function checkRun(args: unknown, options: unknown): void {
-  checkArguments(args);
-  const names = { workgroups: 1, timestampWrites: 1 } as const;
-  checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
-}
-
 const COMPUTE = 4; // GPUShaderStage.COMPUTE
 
 function bindGroupLayout(device: GPUDevice, bindings: readonly Binding[]): GPUBindGroupLayout {
@@ -344,21 +310,4 @@ function bindGroupLayout(device: GPUDevice, bindings: readonly Binding[]): GPUBi
       buffer: { type },
     })),
   });
-}
-
-export function checkWorkgroups(
-  record: DeviceRecord,
-  given: RunOptions["workgroups"],
-): Prepared["groups"] {
-  const counts = typeof given === "number" ? [given] : given;
-  const limit = record.device.gpu.limits.maxComputeWorkgroupsPerDimension;
-  const valid = (n: number) => Number.isInteger(n) && n >= 1 && n <= limit;
-  if (Array.isArray(counts) && counts.length >= 1 && counts.length <= 3 && counts.every(valid)) {
-    const [x = 1, y = 1, z = 1] = counts;
-    return [x, y, z];
-  }
-  throw new RangeError(
-    `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
-      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
-  );
 }

@@ -123,17 +123,6 @@ export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
 }
 
 /**
- * Whether an idle buffer is presumably usable. If no error scope watched its creation, or foreign
- * code has had it, any later error of the device may mean that it is invalid.
- */
-export function isSound(record: BufferRecord, now: number): boolean {
-  if (record.format !== FORMAT && agree(record).taken) return false;
-  const { making, work, seen, troubles } = record;
-  if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
-  return troubles === now || (making?.fault === null && !seen);
-}
-
-/**
  * Whether commands on a buffer that the GPU has accepted once cannot fail: no foreign code can have
  * destroyed it (with other usages that is not known), and nothing that was written to it failed.
  */

@@ -1,9 +1,9 @@
 import type { GPUTexture } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { bindAlone } from "./arguments.js";
-import { extentOf, releaseSlot } from "./buffers.js";
 import { operate } from "./faults.js";
 import type { Outcome } from "./record.js";
+import { extentOf, releaseSlot } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import type { Binding } from "./wgsl.js";
 

@@ -1,4 +1,15 @@
 // What has tensors of GPUs also exchanges them: bundlers keep both in one chunk.
+import { checkUsage, refuseRecorded } from "./checks.js";
+import { type AllocateOptions, makeBuffer } from "./making.js";
+import {
+  capacityOf,
+  DEFAULT_USAGE,
+  extentOf,
+  type LiveSlot,
+  roundUp,
+  slotOf,
+  Usage,
+} from "./references.js";
 import "../exchange/index.js";
 import type { AnyTypedArray } from "../core/dtype.js";
 import { gather, putBytes } from "../core/elements.js";
@@ -9,26 +20,9 @@ import { ManagedTensor } from "../core/managed.js";
 import { bytesOfOut, checkOut, type Out, readInto } from "../core/targets.js";
 import { needCopy } from "../exchange/produce.js";
 import type { Needs } from "../exchange/types.js";
-import {
-  type AllocateOptions,
-  bufferOf,
-  capacityOf,
-  checkUsage,
-  copyOf,
-  DEFAULT_USAGE,
-  extentOf,
-  fromBuffer,
-  type LiveSlot,
-  lend,
-  makeBuffer,
-  refuseRecorded,
-  roundUp,
-  slotOf,
-  tensorOfSlot,
-  Usage,
-} from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { checkAlive, mapAfter, operate, readMapped } from "./faults.js";
+import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
+import { checkAlive, count, useDevice } from "./device.js";
+import { mapAfter, operate, readMapped } from "./faults.js";
 import { faultOf, joinFault } from "./handing.js";
 import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import type { DeviceRecord } from "./state.js";

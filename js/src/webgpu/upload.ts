@@ -1,29 +1,17 @@
 /** Uploads of CPU elements to a GPU: `Tensor.to` and `Tensor.write`. */
+
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { ManagedTensor, type Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
-import {
-  type AllocateOptions,
-  addSlot,
-  checkCopySource,
-  checkUsage,
-  copyInto,
-  DEFAULT_USAGE,
-  gpuStorage,
-  letGo,
-  obtain,
-  refuseRecorded,
-  slotOf,
-  slotOn,
-  Usage,
-  WATCHED,
-  wordsOf,
-} from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { checkAlive, operate } from "./faults.js";
+import { copyInto, gpuStorage } from "./buffers.js";
+import { checkCopySource, checkUsage, refuseRecorded, slotOn } from "./checks.js";
+import { checkAlive, count, useDevice } from "./device.js";
+import { operate } from "./faults.js";
+import { type AllocateOptions, obtain, WATCHED } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
+import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage, wordsOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 const VALIDATION = ["validation"] as const;

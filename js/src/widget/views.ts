@@ -1,8 +1,10 @@
 /** Tensors over parts of a tensor, as a kernel describes them. */
+
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { checkShape, checkStrides, checkSubByte, spanOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
-import { adoptSlot, slotOf } from "../webgpu/buffers.js";
+import { adoptSlot } from "../webgpu/buffers.js";
+import { slotOf } from "../webgpu/references.js";
 import { checkList, type Described, type View } from "./operations.js";
 
 /**

@@ -1,14 +1,16 @@
 /** What a kernel asks of the page's GPU, in its order: py/dlpack_web/_page sends it. */
+
 import { dtypeNamed } from "../core/dtype.js";
 import { DLPackError, quietly, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
+import type { Argument } from "../webgpu/checks.js";
 import { useDevice } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
 import { timed } from "../webgpu/index.js";
-import { type Argument, Kernel } from "../webgpu/kernel.js";
+import { Kernel } from "../webgpu/kernel.js";
 import {
   type Arriving,
   type Call,

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { addSlot, slotOf } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
+import { addSlot, slotOf } from "../../../js/dist/webgpu/references.js";
 import { state } from "../../../js/dist/webgpu/state.js";
 import { fakeDevice as idleDevice } from "../widget/fake_device.mjs";
 

@@ -2,16 +2,16 @@
  * Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given, and errors
  * that name the parameter.
  */
+
 import { type DType, dtypeNamed } from "../../core/dtype.js";
 import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
-import { narrowed, wide } from "../arguments.js";
-import { emptyOnDevice, slotOn } from "../buffers.js";
-import { useDevice } from "../device.js";
-import { checkAlive, nameOf } from "../faults.js";
-import { type Argument, checkArguments, Kernel } from "../kernel.js";
+import { emptyOnDevice } from "../buffers.js";
+import { type Argument, checkArguments, narrowed, slotOn, wide } from "../checks.js";
+import { checkAlive, nameOf, useDevice } from "../device.js";
+import { Kernel } from "../kernel.js";
 import type { DeviceRecord } from "../state.js";
 import { DTYPES } from "../wgsl.js";
 import type { Param, ParamType, Source } from "./formulas.js";
