@@ -146,6 +146,28 @@ export function fromTypedArray(
   return made;
 }
 
+/** The elements that options describe, at a byte of memory; throws RangeError if they exceed it. */
+export function placeElements(
+  options: Pick<FromMemoryOptions, "dtype" | "padded" | "shape" | "strides">,
+  at: number,
+  room: number,
+  what: string,
+) {
+  const dtype = dtypeNamed(options.dtype, options.padded);
+  const shape = checkShape(options.shape);
+  const strides = checkStrides(shape, options.strides);
+  checkSubByte(dtype, strides, `dtype ${dtype.name}`);
+  const { start, bytes } = spanOf(dtype, shape, strides, at);
+  const end = start + bytes;
+  if (Number.isSafeInteger(at) && start >= 0 && end <= room) {
+    return { dtype, shape, strides, start, end };
+  }
+  throw new RangeError(
+    `shape [${shape}] of ${dtype.name} from byte ${at} reaches from byte ${start} to ${end}; ` +
+      `the ${what} has ${room}`,
+  );
+}
+
 /** Implements `Tensor.fromMemory`. */
 export function fromMemory(memory: Moving, ptr: number, options: FromMemoryOptions): ManagedTensor {
   checkOptions<FromMemoryOptions>(
@@ -154,24 +176,14 @@ export function fromMemory(memory: Moving, ptr: number, options: FromMemoryOptio
     { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 },
     'shape: [2, 3], dtype: "float32"',
   );
-  const type = dtypeNamed(options.dtype, options.padded);
-  const shape = checkShape(options.shape);
-  const strides = checkStrides(shape, options.strides);
-  checkSubByte(type, strides, `dtype ${type.name}`);
   const room = ArrayBuffer.isView(memory) ? undefined : memory?.buffer?.byteLength;
   if (typeof room !== "number") {
     throw new TypeError("fromMemory needs a WebAssembly.Memory or an object with its buffer");
   }
-  const { start, bytes } = spanOf(type, shape, strides, ptr);
-  if (!Number.isSafeInteger(ptr) || !(start >= 0 && start + bytes <= room)) {
-    throw new RangeError(
-      `shape [${shape}] of ${type.name} from byte ${ptr} reaches from byte ${start} to ` +
-        `${start + bytes}; the memory has ${room}`,
-    );
-  }
+  const { dtype, shape, strides } = placeElements(options, ptr, room, "memory");
   const storage = new ArrayStorage(memory, options.release);
   const readOnly = options.readOnly === true;
-  return new ManagedTensor(storage, 1, ptr, type, shape, strides, CPU_DEVICE, readOnly);
+  return new ManagedTensor(storage, 1, ptr, dtype, shape, strides, CPU_DEVICE, readOnly);
 }
 
 /** Implements `Tensor.transfer`. */

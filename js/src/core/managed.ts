@@ -83,26 +83,27 @@ export const unclonable: object = Object.defineProperty({}, "tensor", {
 
 /** DLPack's managed tensor in JavaScript: described memory, with a hold on it until `release()`. */
 export class ManagedTensor {
+  // `declare`: the constructor makes the fields, in the order in which code that copies them finds them.
   /** First: code that copies a tensor property by property reads its guard. */
-  readonly storage: Storage;
-  readonly dtype: DType;
-  readonly shape: readonly number[];
+  declare readonly storage: Storage;
+  declare readonly dtype: DType;
+  declare readonly shape: readonly number[];
   /** Number of elements. */
-  readonly size: number;
+  declare readonly size: number;
   /** In elements; null = row-major without gaps. */
-  readonly strides: readonly number[] | null;
-  readonly device: Device;
-  readonly readOnly: boolean;
+  declare readonly strides: readonly number[] | null;
+  declare readonly device: Device;
+  declare readonly readOnly: boolean;
   /** Byte position of element 0 in the storage. */
-  readonly start: number;
+  declare readonly start: number;
   /** The hold; 0 = released. */
-  handle: number;
+  declare handle: number;
   /** See core/leaks.ts. */
-  watcher: FinalizationRegistry<Hold> | null = null;
+  declare watcher: FinalizationRegistry<Hold> | null;
   /** The last `data`. */
-  view: TypedArray | null = null;
+  declare view: TypedArray | null;
   /** Its length, which a detached, shrunk or growing array no longer has. */
-  count = 0;
+  declare count: number;
 
   constructor(
     storage: Storage,
@@ -123,6 +124,9 @@ export class ManagedTensor {
     this.readOnly = readOnly;
     this.start = start;
     this.handle = handle;
+    this.watcher = null;
+    this.view = null;
+    this.count = 0;
     counts.live++;
     if (net.registry !== null) this.watch(net.registry);
   }

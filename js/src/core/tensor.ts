@@ -64,21 +64,21 @@ export class Tensor<D extends DTypeName = DTypeName> {
   declare readonly length: NotArray;
 
   /** @internal First: code that copies a tensor property by property reads its guard. */
-  readonly _managed: ManagedTensor;
-  // In this order browsers' consoles show the first five, and no getters.
+  declare readonly _managed: ManagedTensor;
+  // The constructor makes them in this order: browsers' consoles show the first five, no getters.
   /** Name of the element type, in DLPack's and the array API's words. */
-  readonly dtype: D;
+  declare readonly dtype: D;
   /** @internal For consoles. */
-  private readonly _shape: readonly number[];
+  declare private readonly _shape: readonly number[];
   /** Number of elements. */
-  readonly size: number;
+  declare readonly size: number;
   /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
-  readonly device: Device;
+  declare readonly device: Device;
   /**
    * Whether the owner of the memory forbids writing. JS has no read-only typed arrays: writes
    * through `data` are not stopped, but are as wrong as in the owner's language.
    */
-  readonly readOnly: boolean;
+  declare readonly readOnly: boolean;
 
   /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
   constructor(...made: [never, ...never[]]);
@@ -239,8 +239,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws ReleasedError; UnsupportedError on WebGPU (await `read()`), or if the memory is gone
    */
   copy(): CopyOf<D> {
-    this._managed.check();
-    return this._managed.copy() as CopyOf<D>;
+    return this.#held.copy() as CopyOf<D>;
   }
 
   /**
@@ -259,8 +258,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** @throws UnsupportedError on CPU */
   get buffer(): GPUBuffer {
-    this._managed.check();
-    if (this._managed.isOnGPU) return deviceLayer().bufferOf(this._managed);
+    const managed = this.#held;
+    if (managed.isOnGPU) return deviceLayer().bufferOf(managed);
     throw new UnsupportedError("a CPU tensor has no GPUBuffer: use data, or to(gpuDevice)", {
       device: "cpu",
     });
@@ -319,6 +318,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return this.#viewed(slice(this._managed.layout, ranges));
   }
 
+  /** The inside, unless it was released. */
+  get #held(): ManagedTensor {
+    this._managed.check();
+    return this._managed;
+  }
+
   #viewed(layout: Layout): Tensor<D> {
     return new Tensor(this._managed.viewed(layout));
   }
@@ -328,8 +333,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * memory of its own, which the caller releases.
    */
   contiguous(): Tensor<D> {
-    this._managed.check();
-    return this._managed.isPlain ? this : new Tensor(this._managed.pack());
+    const managed = this.#held;
+    return managed.isPlain ? this : new Tensor(managed.pack());
   }
 
   /**
@@ -346,9 +351,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     device: GPUDevice,
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
-    this._managed.check();
+    const managed = this.#held;
     checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
-    return new Tensor(deviceLayer().upload(this._managed, device, options));
+    return new Tensor(deviceLayer().upload(managed, device, options));
   }
 
   /**
@@ -365,12 +370,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
-    this._managed.check();
+    const managed = this.#held;
     checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
     const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
     try {
-      writeOver(this._managed, from, convert);
+      writeOver(managed, from, convert);
     } finally {
       if (!isTensor(source)) from.release();
     }
@@ -396,15 +401,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
   async read(): Promise<CopyOf<D>>;
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {
-    this._managed.check();
-    const target = out == null ? undefined : outOf(out);
-    if (this._managed.isOnGPU) {
-      const [made] = await deviceLayer().read([this._managed], [target]);
-      return out ?? made;
-    }
-    const made = target ?? this._managed.newArray();
-    readInto(made, this._managed);
-    return out ?? made;
+    const managed = this.#held;
+    const target = out == null ? managed.newArray() : outOf(out);
+    if (managed.isOnGPU) await deviceLayer().read([managed], [target]);
+    else readInto(target, managed);
+    return out ?? target;
   }
 
   /**
@@ -494,7 +495,8 @@ export function managedOf(x: unknown): ManagedTensor | undefined {
 }
 
 function outOf(out: unknown): Out {
-  if (isTensor(out)) return out._managed;
+  const target = managedOf(out);
+  if (target) return target;
   if (ArrayBuffer.isView(out)) return out as AnyTypedArray;
   throw new TypeError("out must be a typed array or a tensor of this library");
 }

@@ -17,8 +17,8 @@ import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import type { Tensor } from "../core/tensor.js";
-import { lentBufferOf } from "../webgpu/buffers.js";
 import { checkAlive, realDevice, useDevice as register } from "../webgpu/device.js";
+import { slotOf } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
 import { ON_CPU, ON_GPU } from "./dtypes.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
@@ -446,7 +446,7 @@ class Run {
   /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */
   #upload(tensor: Tensor): any {
     this.#uploaded.push(tensor);
-    return this.#session.ort.Tensor.fromGpuBuffer(lentBufferOf(tensor._managed), {
+    return this.#session.ort.Tensor.fromGpuBuffer(slotOf(tensor._managed.handle).buffer, {
       dataType: tensor.dtype,
       dims: [...tensor.shape],
     });
@@ -455,7 +455,7 @@ class Run {
   /** Code that may still use one of those buffers keeps it. */
   #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
     for (const tensor of this.#uploaded)
-      if (isKept(lentBufferOf(tensor._managed))) void tensor.buffer;
+      if (isKept(slotOf(tensor._managed.handle).buffer)) void tensor.buffer;
   }
 
   #fetch(index: number, to: number): void {

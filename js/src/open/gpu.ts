@@ -1,5 +1,4 @@
 /** Uploads elements of a file to a GPUBuffer; loaded on demand. */
-
 import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
@@ -11,7 +10,7 @@ import { allocate } from "../webgpu/making.js";
 import { type LiveSlot, releaseSlot, slotOf } from "../webgpu/references.js";
 import { writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
-// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
+// What loads tensors onto a GPU also reads them.
 import "../webgpu/transfer.js";
 
 /** Smaller chunks are gathered: each write costs as much as copying megabytes. */
@@ -52,7 +51,7 @@ export class GpuSink implements Sink {
   static async make(gpu: GPUDevice, shape: readonly number[], type: DType): Promise<GpuSink> {
     const record = useDevice(gpu);
     const size = sizeOf(shape);
-    const handle = allocate(record, bytesOf(type, size), { used: size * type.step });
+    const handle = allocate(record, size * type.step);
     const sink = new GpuSink(handle, shape, type);
     try {
       await ask(record, [sink.#slot.facts.making]);

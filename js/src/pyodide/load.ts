@@ -63,6 +63,3 @@ function attachTo(pyodide: Pyodide): Bridge {
   }
   return seam.bridge;
 }
-
-// Bundlers merge modules with the same importers, so these are in one chunk with what the seam needs.
-export * as webgpu from "../webgpu/index.js";

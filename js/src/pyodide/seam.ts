@@ -20,7 +20,7 @@ import type {
 import type { Place } from "../open/sink.js";
 import { Batch } from "../webgpu/batch.js";
 import { emptyOnDevice } from "../webgpu/buffers.js";
-import type { Argument } from "../webgpu/checks.js";
+import type { Argument } from "../webgpu/checks/calls.js";
 import { checkAlive, type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
 import { calledAt, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";

@@ -5,15 +5,15 @@ import type { ManagedTensor } from "../core/managed.js";
 import { managedOf } from "../core/tensor.js";
 import { copyOf } from "./buffers.js";
 import {
-  checkCopySource,
+  boundSize,
   checkDType,
   checkLimit,
-  checkRowMajor,
-  checkUsage,
   type Given,
-  slotOn,
+  overlapping,
+  packNumber,
   tensorOf,
-} from "./checks.js";
+} from "./checks/calls.js";
+import { checkCopySource, checkRowMajor, checkUsage, slotOn } from "./checks/tensors.js";
 import { allocate } from "./making.js";
 import type { Extent } from "./record.js";
 import { capacityOf, extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
@@ -39,42 +39,6 @@ export interface Bound {
   readonly back: boolean;
   /** Whether it cannot be bound in place: {@link separate} binds a copy instead. */
   readonly aside: boolean;
-}
-
-/** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
-function boundSize(
-  arg: ManagedTensor,
-  binding: Binding | undefined,
-  check: boolean,
-  what: string,
-): number {
-  const { nbytes } = arg;
-  // No binding may be smaller than one element, and a uniform's size is a multiple of 16.
-  const least = binding?.runtime ? Math.max(binding.stride, 4) : 4;
-  const usual = Math.max(roundUp(nbytes, check && binding?.type === "uniform" ? 16 : 4), least);
-  if (!check || binding === undefined || binding.stride === 0) return usual;
-  const { stride, size, value, runtime } = binding;
-  if (runtime && size < stride && nbytes % stride !== 0) {
-    throw new UnsupportedError(
-      `${what}: the elements of ${value} are ${stride} bytes apart, of which the last ` +
-        `${stride - size} are padding; the tensor has none: declare array<${binding.scalar}>, or ` +
-        "make its last axis 4",
-      { given: nbytes, needed: stride },
-    );
-  }
-  if (runtime) return Math.max(roundUp(nbytes, Math.max(stride, 4)), usual);
-  if (nbytes >= stride) return usual;
-  throw new UnsupportedError(`${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`, {
-    given: nbytes,
-    needed: stride,
-  });
-}
-
-/** Number of array elements that the shader sees in a tensor; null if unknown. */
-export function countOf(arg: ManagedTensor, binding: Binding): number | null {
-  if (binding.stride === 0) return null;
-  if (!binding.runtime) return null;
-  return Math.ceil(arg.nbytes / binding.stride);
 }
 
 /**
@@ -149,27 +113,6 @@ function bindAside(record: DeviceRecord, bound: Bound, index: number): Bound {
   return { resource, extent, temporary, written, tensor: arg, back: written, aside: false };
 }
 
-/** @internal A number as the uniform that the shader declares, padded to 16 bytes. */
-export function packNumber(
-  value: number,
-  index: number,
-  declared: Binding | undefined,
-): Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
-  const kinds = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
-  const single = declared?.type === "uniform" && declared.stride === 4;
-  const Kind = single && kinds[declared.scalar as keyof typeof kinds];
-  if (!Kind) {
-    throw new TypeError(
-      `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
-    );
-  }
-  const data = new Kind(4);
-  data[0] = value;
-  const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
-  if (rounded || data[0] === value) return data;
-  throw new RangeError(`binding ${index}: ${value} is not a valid ${declared.scalar}`);
-}
-
 /** A number for a uniform, in a buffer until the submit. */
 function bindNumber(
   record: DeviceRecord,
@@ -188,10 +131,8 @@ function bindNumber(
   }
   const resource = { buffer: facts.buffer, offset: 0, size: 16 };
   const extent = { facts, start: 0, end: 16 };
-  return {
-    ...{ resource, extent, temporary, written: false },
-    ...{ tensor: null, back: false, aside: false },
-  };
+  const written = false;
+  return { resource, extent, temporary, written, tensor: null, back: written, aside: written };
 }
 
 /**
@@ -223,10 +164,7 @@ function refuseOverlaps(bound: readonly Bound[]): void {
       if (!b.written || a.resource.buffer !== b.resource.buffer) continue;
       const start = Math.max(a.resource.offset, b.resource.offset);
       if (start >= Math.min(end(a), end(b))) continue;
-      throw new UnsupportedError(
-        `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
-          "them a copy",
-      );
+      throw overlapping(j, i);
     }
   });
 }

@@ -3,15 +3,16 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
-import { type Bound, packNumber } from "./arguments.js";
+import type { Bound } from "./arguments.js";
 import {
   type Argument,
   byPosition,
   checkRun,
   checkWorkgroups,
   type Given,
+  packNumber,
   type RunOptions,
-} from "./checks.js";
+} from "./checks/calls.js";
 import { checkAlive, count, nameOf, useDevice } from "./device.js";
 import { calledAt, currentSite, operate, Settling } from "./faults.js";
 import { copyBack, Kernel, letGo, type Prepared } from "./kernel.js";

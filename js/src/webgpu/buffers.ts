@@ -1,12 +1,14 @@
 /** Tensors in GPU buffers: how they are made, lent and copied. */
-import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
+
+import { placeElements } from "../core/arrays.js";
+import type { DType } from "../core/dtype.js";
 import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import { ManagedTensor, type Place, type Storage, unclonable } from "../core/managed.js";
 import { checkOptions, FROM_GPU_BUFFER, type FromGPUBufferOptions } from "../core/options.js";
-import { checkShape, checkStrides, checkSubByte, sizeOf, spanOf } from "../core/shape.js";
+import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
-import { checkCopySource, refuseRecorded } from "./checks.js";
+import { checkCopySource, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, allocate } from "./making.js";
@@ -36,11 +38,6 @@ export function bufferOf(tensor: ManagedTensor): GPUBuffer {
     record.taken++;
   }
   return facts.buffer;
-}
-
-/** The same for code that only reads it, until the tensor is released. */
-export function lentBufferOf(tensor: ManagedTensor): GPUBuffer {
-  return slotOf(tensor.handle).buffer;
 }
 
 /** The same for code that may write to it, until the tensor is released. */
@@ -77,8 +74,7 @@ export function emptyOnDevice(
   shape: readonly number[],
   dtype: DType,
 ): Tensor {
-  const used = sizeOf(shape) * dtype.step;
-  const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), { zeros: true, used });
+  const handle = allocate(record, sizeOf(shape) * dtype.step, { zeros: true });
   return new Tensor(tensorOfSlot(handle, 0, dtype, shape, false));
 }
 
@@ -91,25 +87,16 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Ma
   checkOptions<FromGPUBufferOptions>(options, "fromGPUBuffer()", FROM_GPU_BUFFER, example);
   const record = useDevice(options.device);
   checkAlive(record);
-  const shape = checkShape(options.shape);
-  const dtype = dtypeNamed(options.dtype, options.padded);
+  const { size } = buffer;
   const byteOffset = checkCount("byteOffset", options.byteOffset ?? 0);
-  const strides = checkStrides(shape, options.strides);
-  checkSubByte(dtype, strides, `dtype ${dtype.name}`);
-  const { start, bytes } = spanOf(dtype, shape, strides, byteOffset);
-  if (start < 0 || start + bytes > buffer.size) {
-    throw new RangeError(
-      `shape [${shape}] of ${dtype.name} from byte ${byteOffset} reaches from byte ${start} to ` +
-        `${start + bytes}; the GPUBuffer has ${buffer.size}`,
-    );
-  }
-  const rest = buffer.size - byteOffset;
-  const padding = buffer.size - start - bytes < 16 ? rest : 0;
-  const capacity = checkCount("capacity", options.capacity ?? padding);
-  const used = strides === null ? start + sizeOf(shape) * dtype.step : start + bytes;
-  const end = Math.max(start + bytes, byteOffset + Math.min(capacity, rest));
-  const facts = recordOf(buffer);
-  const handle = addSlot(record, facts, { release: options.release ?? null, used, end });
+  const place = placeElements(options, byteOffset, size, "GPUBuffer");
+  const { dtype, shape, strides } = place;
+  const rest = size - byteOffset;
+  const capacity = checkCount("capacity", options.capacity ?? (size - place.end < 16 ? rest : 0));
+  const used = strides === null ? place.start + sizeOf(shape) * dtype.step : place.end;
+  const end = Math.max(place.end, byteOffset + Math.min(capacity, rest));
+  const { release = null } = options;
+  const handle = addSlot(record, recordOf(buffer), { release, used, end });
   return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
 }
 
@@ -154,7 +141,7 @@ export function copyOf(tensor: ManagedTensor, options: AllocateOptions): number 
       { given: usage, needed: usage | Usage.STORAGE },
     );
   }
-  const handle = allocate(record, tensor.nbytes, { ...options, usage, used: tensor.exact });
+  const handle = allocate(record, tensor.exact, { ...options, usage });
   try {
     copyInto(tensor, slotOf(handle).facts, 0);
     return handle;

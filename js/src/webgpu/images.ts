@@ -15,7 +15,7 @@ import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions, type Names } from "../core/options.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { tensorOfSlot } from "./buffers.js";
-import { refuseRecorded } from "./checks.js";
+import { refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
 import { ask, operate } from "./faults.js";
 import { allocate, MAKING } from "./making.js";

@@ -2,7 +2,7 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 export { type Batch, type BatchChanges, batch } from "./batch.js";
-export type { Argument, RunOptions } from "./checks.js";
+export type { Argument, RunOptions } from "./checks/calls.js";
 export { type DeviceStats, listenForFaults, stats } from "./device.js";
 export {
   ElementwiseKernel,

@@ -3,8 +3,16 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
-import { type Bound, bind, countOf, separate } from "./arguments.js";
-import { type Argument, checkRun, checkWorkgroups, type Given, type RunOptions } from "./checks.js";
+import { type Bound, bind, separate } from "./arguments.js";
+import {
+  type Argument,
+  checkArgumentCount,
+  checkRun,
+  checkWorkgroups,
+  countOf,
+  type Given,
+  type RunOptions,
+} from "./checks/calls.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
@@ -170,7 +178,8 @@ export class Kernel {
   /** @internal Checks the arguments and counts, and copies aside what must be. */
   _prepare(args: readonly Given[], workgroups: RunOptions["workgroups"]): Prepared {
     const record = this._record;
-    this.#checkCount(args);
+    const { bindings } = this.#shader;
+    if (bindings !== null) checkArgumentCount(this._label, bindings, args.length);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
     const bound: Bound[] = [];
     try {
@@ -199,16 +208,6 @@ export class Kernel {
       explain: async (cause) =>
         (await import("./late.js")).runError(this._record, this._label, cause),
     };
-  }
-
-  #checkCount(args: readonly Given[]): void {
-    const { bindings } = this.#shader;
-    if (bindings === null || args.length === bindings.length) return;
-    throw new RangeError(
-      `kernel "${this._label}" takes an argument for each binding that it declares ` +
-        `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ` +
-        `${args.length}`,
-    );
   }
 
   /** One invocation for each element of the first argument that the shader may write to. */

@@ -1,6 +1,6 @@
 /** Buffers for tensors: idle ones, or new ones. */
 import type { GPUDevice } from "../core/globals.js";
-import { tooLarge } from "./checks.js";
+import { tooLarge } from "./checks/tensors.js";
 import { checkAlive } from "./device.js";
 import { operate } from "./faults.js";
 import { type BufferRecord, newRecord, type Origin } from "./record.js";
@@ -22,24 +22,28 @@ export interface AllocateOptions {
   exact?: boolean;
   /** The size is a multiple of this, itself a multiple of 16; default 16. */
   padTo?: number;
-  /** Bytes of the elements, where they end within one. */
-  used?: number;
   /** Whether the elements must be 0 too, not only the padding. */
   zeros?: boolean;
 }
 
-/** The handle of a buffer that {@link obtain} gives. */
+/**
+ * The handle of a buffer that {@link obtain} gives.
+ *
+ * @param used - bytes of the elements, which may end within one
+ */
 export function allocate(
   record: DeviceRecord,
-  nbytes: number,
-  { usage = DEFAULT_USAGE, padTo, zeros, used = nbytes }: AllocateOptions = {},
+  used: number,
+  { usage = DEFAULT_USAGE, padTo, zeros }: AllocateOptions = {},
 ): number {
-  return addSlot(record, obtain(record, nbytes, usage, padTo, zeros), { used });
+  checkAlive(record);
+  return addSlot(record, obtain(record, Math.ceil(used), usage, padTo, zeros), { used });
 }
 
 /**
  * A buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. Everything after
- * `nbytes` is 0, and with `zeros` all of it. The caller enters it into the table, or releases it.
+ * `nbytes` is 0, and with `zeros` all of it. The device works; the caller enters the buffer into the
+ * table, or releases it.
  */
 export function obtain(
   record: DeviceRecord,
@@ -48,7 +52,6 @@ export function obtain(
   padTo = 16,
   zeros = false,
 ): BufferRecord {
-  checkAlive(record);
   const { pool, troubles, device } = record;
   const size = Math.max(roundUp(nbytes, padTo), padTo);
   if (size > device.gpu.limits.maxBufferSize) throw tooLarge(record, size);

@@ -104,9 +104,3 @@ export function capacityOf(tensor: ManagedTensor): number {
   // A byte that the elements end within may be a neighbour's, too.
   return (stop >= used ? end : Math.floor(stop)) - tensor.start;
 }
-
-/** The tensor's bytes rounded up to words, if those are its own; else its own bytes. */
-export function wordsOf(tensor: ManagedTensor): { bytes: number; own: boolean } {
-  const bytes = roundUp(tensor.nbytes, 4);
-  return { bytes, own: tensor.start % 4 === 0 && bytes <= capacityOf(tensor) };
-}

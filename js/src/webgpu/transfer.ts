@@ -1,15 +1,4 @@
-// What has tensors of GPUs also exchanges them: bundlers keep both in one chunk.
-import { checkUsage, refuseRecorded } from "./checks.js";
-import { type AllocateOptions, makeBuffer } from "./making.js";
-import {
-  capacityOf,
-  DEFAULT_USAGE,
-  extentOf,
-  type LiveSlot,
-  roundUp,
-  slotOf,
-  Usage,
-} from "./references.js";
+// What has tensors of GPUs also exchanges them.
 import "../exchange/index.js";
 import type { AnyTypedArray } from "../core/dtype.js";
 import { gather, putBytes } from "../core/elements.js";
@@ -21,10 +10,21 @@ import { bytesOfOut, checkOut, type Out, readInto } from "../core/targets.js";
 import { needCopy } from "../exchange/produce.js";
 import type { Needs } from "../exchange/types.js";
 import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
+import { checkUsage, checkWholeWords, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { mapAfter, operate, readMapped } from "./faults.js";
 import { faultOf, joinFault } from "./handing.js";
+import { type AllocateOptions, makeBuffer } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
+import {
+  capacityOf,
+  DEFAULT_USAGE,
+  extentOf,
+  type LiveSlot,
+  roundUp,
+  slotOf,
+  Usage,
+} from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import { upload, uploadNew, write } from "./upload.js";
 
@@ -162,19 +162,13 @@ export async function read<O extends Out>(
 
 function plan(batches: Batch[], tensor: ManagedTensor, target: Out): void {
   const slot = slotOf(tensor.handle);
-  const { record, buffer } = slot;
+  const { record } = slot;
   checkAlive(record);
   const span = tensor.span;
   const skip = span.start % 4;
   const start = span.start - skip;
   const length = span.bytes && roundUp(skip + span.bytes, 4);
-  if (start + length > buffer.size) {
-    throw new UnsupportedError(
-      `reading ${tensor.toString()} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
-        `which has ${buffer.size}: pad the buffer to a multiple of 16`,
-      { given: buffer.size, needed: start + length, device: tensor.device },
-    );
-  }
+  checkWholeWords(tensor, start + length);
   // Also without elements: only the map says whether the device still works.
   const bytes = Math.max(roundUp(length, 16), 16);
   const limit = record.device.gpu.limits.maxBufferSize;

@@ -1,17 +1,24 @@
 /** Uploads of CPU elements to a GPU: `Tensor.to` and `Tensor.write`. */
 
-import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import { textOf, UnsupportedError } from "../core/errors.js";
+import { type DType, dtypeNamed } from "../core/dtype.js";
+import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { ManagedTensor, type Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
 import { copyInto, gpuStorage } from "./buffers.js";
-import { checkCopySource, checkUsage, refuseRecorded, slotOn } from "./checks.js";
+import {
+  checkCopySource,
+  checkOwnWords,
+  checkSameDType,
+  checkUsage,
+  refuseRecorded,
+  slotOn,
+} from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, obtain, WATCHED } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
-import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage, wordsOf } from "./references.js";
+import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 const VALIDATION = ["validation"] as const;
@@ -28,6 +35,7 @@ export function upload(
     );
   }
   const record = useDevice(device);
+  checkAlive(record);
   // The name does not say whether elements are padded.
   const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;
   const dtype = name === tensor.dtype.name ? tensor.dtype : dtypeNamed(name);
@@ -44,11 +52,13 @@ export function uploadNew(
   padTo?: number,
 ): ManagedTensor {
   const { size, shape } = tensor;
-  const nbytes = bytesOf(dtype, size);
+  const used = size * dtype.step;
+  const nbytes = Math.ceil(used);
   const facts = obtain(record, nbytes, usage, padTo);
   try {
-    fill(record, facts, 0, nbytes, tensor, dtype);
-    const handle = addSlot(record, facts, { used: size * dtype.step });
+    const mayFail = nbytes >= WATCHED || facts.making !== null;
+    fill(record, facts, 0, nbytes, tensor, dtype, mayFail);
+    const handle = addSlot(record, facts, { used });
     const { device } = record;
     return new ManagedTensor(gpuStorage, handle, 0, dtype, shape, null, device, false);
   } catch (error) {
@@ -64,14 +74,8 @@ function again(
   dtype: DType,
   usage: number,
 ): ManagedTensor {
-  checkAlive(record);
   slotOn(record, tensor);
-  if (dtype !== tensor.dtype) {
-    throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
-      given: dtype.name,
-      needed: tensor.dtype.name,
-    });
-  }
+  checkSameDType(tensor, dtype, tensor.dtype);
   for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
     if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
   }
@@ -84,14 +88,7 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
   checkAlive(slot.record);
   checkUsage(target, "COPY_DST", "writing");
   refuseRecorded(target, true);
-  // Whole words are written: the rest of the last one must be padding.
-  if (!wordsOf(target).own) {
-    throw new UnsupportedError(
-      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target.start}, ` +
-        `${target.nbytes} bytes): WebGPU writes whole words`,
-      { device: target.device },
-    );
-  }
+  checkOwnWords(target);
   if (source.isOnGPU) {
     writeFromGPU(target, source);
     return;
@@ -99,18 +96,16 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
   // Only integers can fail to fit.
   const { dtype } = target;
   if (dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
-  fill(slot.record, slot.facts, target.start, target.nbytes, source, dtype);
+  const { record, facts } = slot;
+  // Our own small buffers are presumed valid, and writing them cannot fail.
+  const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
+  fill(record, facts, target.start, target.nbytes, source, dtype, mayFail);
 }
 
 function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
   const to = slotOf(target.handle);
   const from = slotOn(to.record, source);
-  if (source.dtype !== target.dtype) {
-    throw new UnsupportedError(`${source.toString()} is on the GPU: only uploads convert`, {
-      given: source.dtype.name,
-      needed: target.dtype.name,
-    });
-  }
+  checkSameDType(source, source.dtype, target.dtype);
   checkCopySource(source, "copying");
   // A shader clears what was copied after the elements.
   if (source.nbytes % 4 !== 0) checkUsage(target, "STORAGE", "writing a part of a word");
@@ -138,19 +133,17 @@ function fill(
   nbytes: number,
   tensor: ManagedTensor,
   dtype: DType,
+  mayFail: boolean,
 ): void {
   const { queue } = record.device.gpu;
   const extent = { facts, start, end: start + nbytes };
-  // Our own small buffers are presumed valid, and writing them cannot fail.
-  if (nbytes < WATCHED && isPrivate(facts) && !isOpen(facts.making)) {
-    writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
-    setOutcome(extent, null);
-  } else {
+  const write = () => writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
+  if (mayFail) {
     const what = `uploading ${tensor.toString()}`;
-    const operation = { what, writes: [extent], fresh: true, filters: VALIDATION };
-    operate(record, operation, () =>
-      writeElements(queue, facts.buffer, start, nbytes, tensor, dtype),
-    );
+    operate(record, { what, writes: [extent], fresh: true, filters: VALIDATION }, write);
+  } else {
+    write();
+    setOutcome(extent, null);
   }
   count(record, "up", nbytes);
 }

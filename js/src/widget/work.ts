@@ -6,7 +6,7 @@ import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
-import type { Argument } from "../webgpu/checks.js";
+import type { Argument } from "../webgpu/checks/calls.js";
 import { useDevice } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
 import { timed } from "../webgpu/index.js";

@@ -1,7 +1,7 @@
 import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
-import type { Argument } from "../checks.js";
+import type { Argument } from "../checks/calls.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
 import { DEFINITION, type Given, named, namesOf, type Results, Signature } from "./given.js";
 

@@ -1,17 +1,16 @@
 /**
- * Checks of tensors and arguments, with their messages, each stated once. Python's are in
+ * Checks of a kernel's call, with their messages, each stated once. Python's are in
  * py/dlpack_web/_backends.
  */
-import { type DType, laneName } from "../core/dtype.js";
-import { DeviceError, tagOf, textOf, UnsupportedError } from "../core/errors.js";
-import type { TimestampWrites } from "../core/globals.js";
-import type { ManagedTensor } from "../core/managed.js";
-import { checkOptions } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { nameOf } from "./device.js";
-import { extentOf, type LiveSlot, roundUp, slotOf, Usage } from "./references.js";
-import { type DeviceRecord, recording } from "./state.js";
-import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
+import { type DType, laneName } from "../../core/dtype.js";
+import { tagOf, textOf, UnsupportedError } from "../../core/errors.js";
+import type { TimestampWrites } from "../../core/globals.js";
+import type { ManagedTensor } from "../../core/managed.js";
+import { checkOptions } from "../../core/options.js";
+import { isTensor, type Tensor } from "../../core/tensor.js";
+import { roundUp } from "../references.js";
+import type { DeviceRecord } from "../state.js";
+import { type Binding, DTYPES, type Scalar } from "../wgsl.js";
 
 /** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
@@ -36,81 +35,6 @@ export interface RunOptions {
   workgroups?: number | Workgroups | undefined;
   /** Where the pass writes its times: see `webgpu.timed`. */
   timestampWrites?: TimestampWrites | undefined;
-}
-
-/** The error for a buffer beyond the device's limit. */
-export function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
-  const limit = record.device.gpu.limits.maxBufferSize;
-  const most = record.adapterLimits?.maxBufferSize;
-  const way =
-    most !== undefined && size > most
-      ? "no device of that has more: use several tensors"
-      : `use a device from requestDevice({ maxBufferSize: ${size} })`;
-  return new UnsupportedError(
-    `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
-      `${most === undefined ? "" : ` and its adapter ${most}`}: ${way}`,
-    { given: size, needed: limit, device: record.device },
-  );
-}
-
-/** The slot of a tensor that must be on this device; else DeviceError naming both. */
-export function slotOn(record: DeviceRecord, tensor: ManagedTensor): LiveSlot {
-  tensor.check();
-  const slot = tensor.isOnGPU ? slotOf(tensor.handle) : null;
-  if (slot?.record === record) return slot;
-  throw new DeviceError(
-    `${tensor.dtype.name}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
-      `${nameOf(record)}: ${slot ? "devices do not share buffers; await read() it, then " : ""}` +
-      "upload it with to(gpuDevice)",
-    { device: record.device },
-  );
-}
-
-/** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
-export function checkUsage(tensor: ManagedTensor, flag: keyof typeof Usage, what: string): void {
-  const { buffer, record } = slotOf(tensor.handle);
-  const { usage } = buffer;
-  if (usage & Usage[flag]) return;
-  const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
-  throw new UnsupportedError(
-    `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor.toString()} has ` +
-      `${has.join(" | ") || "none of the flags needed here"}: create it with ${flag} too`,
-    { given: usage, needed: Usage[flag], device: record.device },
-  );
-}
-
-/** Throws for a strided tensor, whose elements a kernel or copy would misread. */
-export function checkRowMajor(tensor: ManagedTensor): void {
-  if (tensor.strides === null) return;
-  throw new UnsupportedError(
-    `${tensor.toString()} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
-      "upload what read() gives",
-    { device: slotOf(tensor.handle).record.device },
-  );
-}
-
-/** Throws if a tensor is read or written now that a kernel is to use later, as the batch runs. */
-export function refuseRecorded(tensor: ManagedTensor, writing: boolean): void {
-  if (!recording.batch?._uses(extentOf(tensor), writing)) return;
-  throw new UnsupportedError(
-    `${tensor.toString()} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has ` +
-      `recorded ${writing ? "uses" : "writes to"} it, and runs only with run(): do this before the ` +
-      "batch is recorded, or after run()",
-  );
-}
-
-/** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
-export function checkCopySource(tensor: ManagedTensor, what: string): void {
-  checkRowMajor(tensor);
-  checkUsage(tensor, "COPY_SRC", what);
-  const end = tensor.start + roundUp(tensor.nbytes, 4);
-  const { buffer, record } = slotOf(tensor.handle);
-  if (tensor.start % 4 === 0 && end <= buffer.size) return;
-  throw new UnsupportedError(
-    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor.start}) and ` +
-      `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
-    { given: buffer.size, needed: end, device: record.device },
-  );
 }
 
 /** The scalars of WGSL by DLPack's code and bits of a lane. */
@@ -226,5 +150,83 @@ export function checkWorkgroups(
   throw new RangeError(
     `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
       `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
+  );
+}
+
+/** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
+export function boundSize(
+  arg: ManagedTensor,
+  binding: Binding | undefined,
+  check: boolean,
+  what: string,
+): number {
+  const { nbytes } = arg;
+  // No binding may be smaller than one element, and a uniform's size is a multiple of 16.
+  const least = binding?.runtime ? Math.max(binding.stride, 4) : 4;
+  const usual = Math.max(roundUp(nbytes, check && binding?.type === "uniform" ? 16 : 4), least);
+  if (!check || binding === undefined || binding.stride === 0) return usual;
+  const { stride, size, value, runtime } = binding;
+  if (runtime && size < stride && nbytes % stride !== 0) {
+    throw new UnsupportedError(
+      `${what}: the elements of ${value} are ${stride} bytes apart, of which the last ` +
+        `${stride - size} are padding; the tensor has none: declare array<${binding.scalar}>, or ` +
+        "make its last axis 4",
+      { given: nbytes, needed: stride },
+    );
+  }
+  if (runtime) return Math.max(roundUp(nbytes, Math.max(stride, 4)), usual);
+  if (nbytes >= stride) return usual;
+  throw new UnsupportedError(`${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`, {
+    given: nbytes,
+    needed: stride,
+  });
+}
+
+/** @internal A number as the uniform that the shader declares, padded to 16 bytes. */
+export function packNumber(
+  value: number,
+  index: number,
+  declared: Binding | undefined,
+): Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
+  const kinds = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
+  const single = declared?.type === "uniform" && declared.stride === 4;
+  const Kind = single && kinds[declared.scalar as keyof typeof kinds];
+  if (!Kind) {
+    throw new TypeError(
+      `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
+    );
+  }
+  const data = new Kind(4);
+  data[0] = value;
+  const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
+  if (rounded || data[0] === value) return data;
+  throw new RangeError(`binding ${index}: ${value} is not a valid ${declared.scalar}`);
+}
+
+/** Number of array elements that the shader sees in a tensor; null if unknown. */
+export function countOf(arg: ManagedTensor, binding: Binding): number | null {
+  if (binding.stride === 0) return null;
+  if (!binding.runtime) return null;
+  return Math.ceil(arg.nbytes / binding.stride);
+}
+
+/** Throws unless there is an argument for each binding. */
+export function checkArgumentCount(
+  label: string,
+  bindings: readonly Binding[],
+  count: number,
+): void {
+  if (count === bindings.length) return;
+  throw new RangeError(
+    `kernel "${label}" takes an argument for each binding that it declares ` +
+      `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ${count}`,
+  );
+}
+
+/** The error for arguments of which two are written to the same bytes. */
+export function overlapping(j: number, i: number): UnsupportedError {
+  return new UnsupportedError(
+    `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
+      "them a copy",
   );
 }
