@@ -4,6 +4,7 @@ import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
 import type { Bound } from "./arguments.js";
+import { encodeCopy } from "./buffers.js";
 import {
   type Argument,
   byPosition,
@@ -13,7 +14,7 @@ import {
   packNumber,
   type RunOptions,
 } from "./checks/calls.js";
-import { checkAlive, count, nameOf, useDevice } from "./device.js";
+import { checkAlive, nameOf, useDevice } from "./device.js";
 import { calledAt, currentSite, operate, Settling } from "./faults.js";
 import { copyBack, Kernel, letGo, type Prepared } from "./kernel.js";
 import {
@@ -28,7 +29,6 @@ import {
 } from "./record.js";
 import { extentOf, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
-import { maskTail } from "./tails.js";
 
 /** What {@link Batch.update} changes of a recorded call. */
 export interface BatchChanges {
@@ -63,8 +63,7 @@ export interface Call extends Prepared {
 
 /** @internal An argument that is copied before each run. */
 interface Aside {
-  readonly tensor: ManagedTensor;
-  /** Its buffer. */
+  /** The buffer of the tensor. */
   readonly source: GPUBuffer;
   readonly bound: Bound;
 }
@@ -342,7 +341,7 @@ function extentsOf(bound: readonly Bound[]) {
       // Of a buffer that only this call uses, only making it can have failed.
       reads.push({ facts: extent.facts, start: 0, end: 0 });
       if (tensor === null) continue;
-      asides.push({ tensor, source: slotOf(tensor.handle).buffer, bound: one });
+      asides.push({ source: slotOf(tensor.handle).buffer, bound: one });
       own = extentOf(tensor);
     }
     (written ? writes : reads).push(own);
@@ -370,7 +369,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (asides.length > 0) {
       pass?.end();
       pass = null;
-      for (const aside of asides) copyAside(record, encoder, aside);
+      for (const aside of asides) copyAside(encoder, aside);
     }
     if (pass === null) {
       pass = encoder.beginComputePass();
@@ -393,19 +392,12 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
 }
 
 /** What `bindAside` does before a single run. */
-function copyAside(
-  record: DeviceRecord,
-  encoder: GPUCommandEncoder,
-  { tensor, source, bound: { resource, written } }: Aside,
-): void {
-  const { nbytes, start } = tensor;
+function copyAside(encoder: GPUCommandEncoder, { bound }: Aside): void {
+  const { resource, written } = bound;
+  const tensor = bound.tensor as ManagedTensor;
   const { buffer, size } = resource;
-  const words = roundUp(nbytes, 4);
-  if (nbytes > 0) {
-    encoder.copyBufferToBuffer(source, start, buffer, 0, words);
-    if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, buffer, 0, nbytes);
-    count(record, "copied", nbytes);
-  }
+  if (tensor.nbytes > 0) encodeCopy(encoder, tensor, buffer, 0);
+  const words = roundUp(tensor.nbytes, 4);
   // The shader may have written to the padding in an earlier run.
   if (written && size > words) encoder.clearBuffer(buffer, words, size - words);
 }

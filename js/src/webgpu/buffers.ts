@@ -156,12 +156,10 @@ export function copyOf(tensor: ManagedTensor, options: AllocateOptions): number 
  * after them. Other bytes in the source's last word are copied too, and cleared.
  */
 export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: number): void {
-  const { nbytes, start } = tensor;
+  const { nbytes } = tensor;
   if (nbytes === 0) return;
-  const { record, buffer: source } = slotOf(tensor.handle);
+  const { record } = slotOf(tensor.handle);
   const { gpu } = record.device;
-  const { buffer } = target;
-  count(record, "copied", nbytes);
   const { outcome } = operate(
     record,
     {
@@ -173,10 +171,22 @@ export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: nu
     },
     () => {
       const encoder = gpu.createCommandEncoder();
-      encoder.copyBufferToBuffer(source, start, buffer, offset, roundUp(nbytes, 4));
-      if (nbytes % 4 !== 0) maskTail(gpu, encoder, buffer, offset, nbytes);
+      encodeCopy(encoder, tensor, target.buffer, offset);
       gpu.queue.submit([encoder.finish()]);
     },
   );
   if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && forgetMasks(gpu));
+}
+
+/** The commands of such a copy, of at least one byte. */
+export function encodeCopy(
+  encoder: GPUCommandEncoder,
+  { handle, start, nbytes }: ManagedTensor,
+  target: GPUBuffer,
+  offset: number,
+): void {
+  const { buffer, record } = slotOf(handle);
+  encoder.copyBufferToBuffer(buffer, start, target, offset, roundUp(nbytes, 4));
+  if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, target, offset, nbytes);
+  count(record, "copied", nbytes);
 }

@@ -3,9 +3,9 @@
 import { type DType, dtypeNamed } from "../core/dtype.js";
 import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
-import { ManagedTensor, type Storage } from "../core/managed.js";
+import type { ManagedTensor, Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
-import { copyInto, gpuStorage } from "./buffers.js";
+import { copyInto, tensorOfSlot } from "./buffers.js";
 import {
   checkCopySource,
   checkOwnWords,
@@ -58,9 +58,7 @@ export function uploadNew(
   try {
     const mayFail = nbytes >= WATCHED || facts.making !== null;
     fill(record, facts, 0, nbytes, tensor, dtype, mayFail);
-    const handle = addSlot(record, facts, { used });
-    const { device } = record;
-    return new ManagedTensor(gpuStorage, handle, 0, dtype, shape, null, device, false);
+    return tensorOfSlot(addSlot(record, facts, { used }), 0, dtype, shape, false);
   } catch (error) {
     letGo(record, facts);
     throw error;
