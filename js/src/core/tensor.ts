@@ -384,8 +384,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   #sourceOf(source: AnyTypedArray | Exchangeable, convert: boolean): ManagedTensor {
     if (isTensor(source)) return source._managed;
     if (!ArrayBuffer.isView(source)) return exchangeLayer().take(source);
-    const { dtype, padded } = this;
-    const { shape } = this._managed;
+    const { dtype, padded, _shape: shape } = this;
     return fromTypedArray(source, convert ? { shape } : { shape, dtype, padded });
   }
 
@@ -495,8 +494,7 @@ export function managedOf(x: unknown): ManagedTensor | undefined {
 }
 
 function outOf(out: unknown): Out {
-  const target = managedOf(out);
-  if (target) return target;
-  if (ArrayBuffer.isView(out)) return out as AnyTypedArray;
+  const target = managedOf(out) ?? out;
+  if (target instanceof ManagedTensor || ArrayBuffer.isView(target)) return target as Out;
   throw new TypeError("out must be a typed array or a tensor of this library");
 }

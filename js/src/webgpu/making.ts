@@ -58,8 +58,9 @@ export function obtain(
   const words = nbytes + (-nbytes & 3);
   const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
   const idle = origin === "tensors" ? pool.take(size, origin, troubles) : undefined;
+  const end = zeros ? 0 : words;
+  if (idle && idle.dirty > end) clear(device.gpu, idle, end);
   const facts = idle ?? makeBuffer(record, size, usage, origin);
-  if (facts.dirty > (zeros ? 0 : words)) clear(device.gpu, facts, zeros ? 0 : words);
   facts.dirty = words;
   return facts;
 }

@@ -1,4 +1,4 @@
-import { agree, type BufferRecord, type Origin } from "./record.js";
+import { agree, type BufferRecord, FORMAT, type Origin } from "./record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, the least recently used go first. */
 const BUDGET = 256 << 20;
@@ -10,7 +10,7 @@ const IDLE_MS = 10_000;
  * code has had it, any later error of the device may mean that it is invalid.
  */
 export function isSound(record: BufferRecord, now: number): boolean {
-  if (agree(record).taken) return false;
+  if (record.format !== FORMAT && agree(record).taken) return false;
   const { making, work, seen, troubles } = record;
   if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
   return troubles === now || (making?.fault === null && !seen);

@@ -7,7 +7,7 @@ import type { GPUBuffer } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 
 /** Number of the fields below. To add a field, increment it and extend {@link agree}. */
-const FORMAT = 1;
+export const FORMAT = 1;
 
 const known = shared("buffers", () => ({
   records: new WeakMap<GPUBuffer, BufferRecord>(),
