@@ -239,7 +239,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws ReleasedError; UnsupportedError on WebGPU (await `read()`), or if the memory is gone
    */
   copy(): CopyOf<D> {
-    return this.#held.copy() as CopyOf<D>;
+    return this.#held().copy() as CopyOf<D>;
   }
 
   /**
@@ -258,7 +258,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** @throws UnsupportedError on CPU */
   get buffer(): GPUBuffer {
-    const managed = this.#held;
+    const managed = this.#held();
     if (managed.isOnGPU) return deviceLayer().bufferOf(managed);
     throw new UnsupportedError("a CPU tensor has no GPUBuffer: use data, or to(gpuDevice)", {
       device: "cpu",
@@ -319,7 +319,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /** The inside, unless it was released. */
-  get #held(): ManagedTensor {
+  #held(): ManagedTensor {
     this._managed.check();
     return this._managed;
   }
@@ -333,7 +333,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * memory of its own, which the caller releases.
    */
   contiguous(): Tensor<D> {
-    const managed = this.#held;
+    const managed = this.#held();
     return managed.isPlain ? this : new Tensor(managed.pack());
   }
 
@@ -351,7 +351,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     device: GPUDevice,
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
-    const managed = this.#held;
+    const managed = this.#held();
     checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
     return new Tensor(deviceLayer().upload(managed, device, options));
   }
@@ -370,7 +370,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
-    const managed = this.#held;
+    const managed = this.#held();
     checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
     const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
@@ -400,7 +400,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   async read(): Promise<CopyOf<D>>;
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {
-    const managed = this.#held;
+    const managed = this.#held();
     const target = out == null ? managed.newArray() : outOf(out);
     if (managed.isOnGPU) await deviceLayer().read([managed], [target]);
     else readInto(target, managed);

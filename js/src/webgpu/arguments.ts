@@ -29,14 +29,15 @@ export interface Bound {
   };
   /** The elements that are bound. */
   readonly extent: Extent;
-  /** A slot to release after the submit, or 0. */
+  /**
+   * The slot of a copy, or of a number, to release after the submit; or 0. What the shader writes to a
+   * copy goes back to the tensor.
+   */
   readonly temporary: number;
   /** Whether the shader may write to it. */
   readonly written: boolean;
   /** The tensor; null for a number. */
   readonly tensor: ManagedTensor | null;
-  /** Whether the results are copied back after the pass, from a copy of the tensor. */
-  readonly back: boolean;
   /** Whether it cannot be bound in place: {@link separate} binds a copy instead. */
   readonly aside: boolean;
 }
@@ -77,7 +78,7 @@ export function bind(
   const resource = { buffer: slot.buffer, offset, size };
   const aside = !bindable || size > capacityOf(tensor);
   const extent = extentOf(tensor);
-  return { resource, extent, temporary: 0, written, tensor, back: false, aside };
+  return { resource, extent, temporary: 0, written, tensor, aside };
 }
 
 /** The only tensor of one of our own shaders, which declares only words. */
@@ -110,7 +111,7 @@ function bindAside(record: DeviceRecord, bound: Bound, index: number): Bound {
   const { facts } = slotOf(temporary);
   const resource = { buffer: facts.buffer, offset: 0, size };
   const extent = { facts, start: 0, end: arg.nbytes };
-  return { resource, extent, temporary, written, tensor: arg, back: written, aside: false };
+  return { resource, extent, temporary, written, tensor: arg, aside: false };
 }
 
 /** A number for a uniform, in a buffer until the submit. */
@@ -131,8 +132,7 @@ function bindNumber(
   }
   const resource = { buffer: facts.buffer, offset: 0, size: 16 };
   const extent = { facts, start: 0, end: 16 };
-  const written = false;
-  return { resource, extent, temporary, written, tensor: null, back: written, aside: written };
+  return { resource, extent, temporary, written: false, tensor: null, aside: false };
 }
 
 /**

@@ -348,7 +348,7 @@ function extentsOf(bound: readonly Bound[]) {
     if (written) markWritten(extent.facts, resource.offset + resource.size);
     if (written && tensor && temporary !== 0) markWritten(own.facts, endOf(tensor));
   }
-  return { reads, writes, asides, backs: bound.filter(({ back }) => back) };
+  return { reads, writes, asides, backs: bound.filter((one) => one.written && one.temporary) };
 }
 
 function endOf(tensor: ManagedTensor): number {

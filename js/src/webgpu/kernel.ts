@@ -246,8 +246,8 @@ export class Kernel {
       {
         ...this._operation(),
         reads: bound.map(({ extent }) => extent),
-        writes: written.map(({ extent, tensor, back }) =>
-          back ? extentOf(tensor as ManagedTensor) : extent,
+        writes: written.map(({ extent, tensor, temporary }) =>
+          temporary ? extentOf(tensor as ManagedTensor) : extent,
         ),
       },
       () => {
@@ -257,7 +257,7 @@ export class Kernel {
         pass.setBindGroup(0, this._group(bound));
         pass.dispatchWorkgroups(x, y, z);
         pass.end();
-        for (const one of written) if (one.back) copyBack(record, encoder, one);
+        for (const one of written) if (one.temporary) copyBack(record, encoder, one);
         gpu.queue.submit([encoder.finish()]);
       },
     );

@@ -182,14 +182,27 @@ function writePieces(
   dtype: DType,
 ): boolean {
   const slow = isTransposed(tensor);
-  for (let first = 0, at = offset; first < tensor.size; ) {
-    const { count: done, bytes } = chunkOf(tensor, dtype, first);
-    if (done < 0) return false;
+  let at = offset;
+  return convertPieces(tensor, dtype, (bytes) => {
     writeBytes(queue, target, at, bytes);
     // The GPU process takes a piece while the next one is packed, if packing is slow.
     if (slow) queue.submit([]);
-    first += done;
     at += bytes.length;
+  });
+}
+
+/** Packs and converts all elements piece by piece; false if those are not whole words. */
+function convertPieces(
+  tensor: ManagedTensor,
+  dtype: DType,
+  use: (bytes: Uint8Array) => void,
+): boolean {
+  const { storage } = tensor as { storage: Required<Storage> };
+  for (let first = 0; first < tensor.size; ) {
+    const { count: done, bytes } = storage.chunk(tensor, dtype, first);
+    if (done < 0) return false;
+    use(bytes);
+    first += done;
   }
   return true;
 }
@@ -202,22 +215,10 @@ function isTransposed({ strides }: ManagedTensor): boolean {
   return strides?.some(near) === true && !near(strides.at(-1));
 }
 
-function chunkOf(tensor: ManagedTensor, dtype: DType, first: number) {
-  const { storage } = tensor as { storage: Required<Storage> };
-  return storage.chunk(tensor, dtype, first);
-}
-
 /** Throws conversion errors before anything is overwritten. */
 function rehearse(tensor: ManagedTensor, dtype: DType): void {
-  if (!tensor.storage.chunk) {
-    tensor.as(dtype);
-    return;
-  }
-  for (let first = 0; first < tensor.size; ) {
-    const { count: done } = chunkOf(tensor, dtype, first);
-    if (done < 0) return;
-    first += done;
-  }
+  if (tensor.storage.chunk) convertPieces(tensor, dtype, () => {});
+  else tensor.as(dtype);
 }
 
 function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: Uint8Array): void {
