@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "js" / "src"
+SOURCE = ROOT / "js" / "dist"
 BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 42_500, "wheel": 300_000}
 # Late imports of the index that are entry points of their own.
-ENTRIES = ("adapters/all.ts", "open/index.ts", "open/gpu.ts", "wire/index.ts")
+ENTRIES = ("adapters/all.js", "open/index.js", "open/gpu.js", "wire/index.js")
 
 
 def packed(data: bytes) -> int:
@@ -55,7 +55,7 @@ def bundled(*entries: str) -> tuple[int, int]:
         ]
         return {name}.union(*map(loaded, static))
 
-    *before, at_once = (loaded(entry.removesuffix(".ts") + ".js") for entry in entries)
+    *before, at_once = (loaded(entry) for entry in entries)
     late = [
         n
         for n in files
@@ -69,20 +69,20 @@ def bundled(*entries: str) -> tuple[int, int]:
 wheel = ROOT / "dist" / json.loads((ROOT / "dist" / "wheel.json").read_text())["file"]
 with zipfile.ZipFile(wheel) as archive:
     core = archive.read("dlpack_web/_core.abi3.so")
-parts = sorted(file.stem for file in (SOURCE / "adapters").glob("*.ts"))
+parts = sorted(file.stem for file in (SOURCE / "adapters").glob("*.js"))
 found: dict[str, Any] = {
     "core_wasm": len(core),
     "core_wasm_gzip": packed(core),
     "wheel": wheel.stat().st_size,
-    "core_js_gzip": bundled("core/index.ts")[0]
-    + bundled("core/index.ts", "exchange/index.ts")[0],
-    "js_gzip": bundled("index.ts")[0],
-    "late_js_gzip": bundled("index.ts")[1],
+    "core_js_gzip": bundled("core/index.js")[0]
+    + bundled("core/index.js", "exchange/index.js")[0],
+    "js_gzip": bundled("index.js")[0],
+    "late_js_gzip": bundled("index.js")[1],
     "adapters_gzip": {
-        name: bundled("index.ts", f"adapters/{name}.ts")[0] for name in parts
+        name: bundled("index.js", f"adapters/{name}.js")[0] for name in parts
     },
     **{
-        f"{name}_gzip": bundled("index.ts", f"{name}/index.ts")[0]
+        f"{name}_gzip": bundled("index.js", f"{name}/index.js")[0]
         for name in ("open", "wire", "widget")
     },
 }

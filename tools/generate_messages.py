@@ -36,7 +36,7 @@ def in_python(found: re.Match[str]) -> str:
 
 
 def messages_of(folder: str) -> str:
-    sources = sorted((ROOT / folder).glob("*.ts"))
+    sources = sorted((ROOT / folder).rglob("*.ts"))
     text = "\n".join(source.read_text("utf-8") for source in sources)
     functions = map(in_python, re.finditer(MESSAGE, text))
     return f"# Not from tables, but from the comments in {folder}: see tools/generate_messages.py.\n\n{''.join(functions)}"

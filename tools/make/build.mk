@@ -62,10 +62,11 @@ $(PAGE_SCRIPT): $(TS_FILES) $(NPM)
 	  --log-level=warning --outfile=$@
 
 js: $(JS)
-$(JS): $(TS_FILES) tsconfig.json $(NPM)
+$(JS): $(TS_FILES) tsconfig.json tools/join_chunks.mjs $(NPM)
 	@echo "[build] JavaScript"
 	rm -rf js/dist
 	$(NODE_BIN)/tsc --project .
+	node tools/join_chunks.mjs js/dist
 
 # Without Chromium there is none, and pages do without.
 $(SNAPSHOT): tools/snapshot.py $(NPM) $(VENV)

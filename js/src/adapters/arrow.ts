@@ -160,7 +160,7 @@ export function fromArrow(
 
 /** @param valid - a byte for each element of axis 0; undefined: all are valid */
 function masked(values: Tensor, valid: Uint8Array | undefined): Masked {
-  const bytes = valid ?? new Uint8Array(values._shape[0] ?? 1).fill(1);
+  const bytes = valid ?? new Uint8Array(values.shape[0] ?? 1).fill(1);
   return { values, valid: Tensor.fromTypedArray(bytes, { dtype: "bool" }) };
 }
 

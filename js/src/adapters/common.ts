@@ -1,6 +1,5 @@
 /** Code that adapters share: lifetimes and error messages. */
-import { ArrayStorage } from "../core/arrays.js";
-import { CPU_DEVICE } from "../core/device.js";
+import { ArrayStorage, fromTypedArray } from "../core/arrays.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
@@ -11,8 +10,7 @@ import { fit } from "../exchange/fit.js";
 import { checkRequest } from "../exchange/produce.js";
 import { isExchangeable, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
-import { useDevice as register } from "../webgpu/device.js";
-import { checkAlive } from "../webgpu/faults.js";
+import { checkAlive, useDevice as register } from "../webgpu/device.js";
 import { checkFault, GRACE_MS } from "./faults.js";
 
 /** Options of every function that gives a tensor to a library. */
@@ -66,11 +64,13 @@ export function shareOf(
   const held = behind.get(owner);
   if (held === undefined || held.released || held.size !== sizeOf(shape)) return undefined;
   // A second hold knows which elements are null.
-  const made = sameShape(held._shape, shape) ? held._share() : held.reshape(shape);
+  const made = sameShape(held.shape, shape) ? take(held) : held.reshape(shape);
   if (!readOnly || made.readOnly) return made;
-  const { _storage: storage, _start: start, _shape, _strides } = made;
-  const place = { storage, handle: made._detach(), start };
-  return held._at(place, _shape, _strides, true);
+  try {
+    return new Tensor(made._managed.share(true));
+  } finally {
+    made.release();
+  }
 }
 
 /**
@@ -128,7 +128,7 @@ export function lending(release: () => void, make: (release: () => void) => Tens
 export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
   if (!copy) return tensor;
   try {
-    return tensor._packed();
+    return take(tensor, { copy: true });
   } finally {
     tensor.release();
   }
@@ -191,11 +191,10 @@ export function overArray(
   shape: readonly number[],
   release: () => void,
 ): Tensor {
-  const checked = Tensor.fromTypedArray(array, { dtype, shape });
+  const checked = fromTypedArray(array, { dtype, shape });
   checked.release();
-  const { _start, _type, _shape } = checked;
-  const storage = new ArrayStorage(array, release);
-  return new Tensor(storage, 1, _start, _type, _shape, null, CPU_DEVICE, true);
+  const place = { storage: new ArrayStorage(array, release), handle: 1, start: checked.start };
+  return new Tensor(checked.at(place, checked.shape, null, true));
 }
 
 /** The same bytes in an array of another class. */

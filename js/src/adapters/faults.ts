@@ -2,12 +2,13 @@
  * Faults at the hand-over to a library and back (js/EXCHANGE.md, E1 to E3). What a library does
  * with a tensor is unknown, so its results may depend on every tensor that it was given.
  */
+
 import { DeviceError } from "../core/errors.js";
 import type { GPUDevice, GPUError } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
-import { extentOf, slotOf } from "../webgpu/buffers.js";
 import { conclude, Settling } from "../webgpu/faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/record.js";
+import { extentOf, slotOf } from "../webgpu/references.js";
 
 /**
  * A library may still be running asynchronous work that is not visible here, such as a session's
@@ -27,7 +28,7 @@ const given = new WeakMap<object, Given[]>();
 
 /** Throws the fault of a GPU tensor, where it is known already. */
 export function checkFault(held: Tensor): void {
-  const known = openOutcomes(extentOf(held)).find(({ fault }) => fault)?.fault;
+  const known = openOutcomes(extentOf(held._managed)).find(({ fault }) => fault)?.fault;
   if (!known) return;
   known.told = true;
   throw known.error;
@@ -38,7 +39,7 @@ export function checkFault(held: Tensor): void {
  * its fault until a minute after the library releases the tensor.
  */
 export function handed(library: object, name: string, held: Tensor): void {
-  const open = openOutcomes(extentOf(held));
+  const open = openOutcomes(extentOf(held._managed));
   if (open.length === 0) return;
   const outcome = new Settling(inGeneral(name, held, open), []);
   const before = pendingOf(library);
@@ -111,11 +112,11 @@ function concluded(
   tensor: Tensor,
   scopes: readonly Promise<GPUError | null>[],
 ): Tensor {
-  const { record } = slotOf(tensor._handle);
+  const { record } = slotOf(tensor._managed.handle);
   const pending = pendingOf(library);
   given.set(library, pending);
   const after = pending.map(({ outcome }) => outcome);
-  const writes = [extentOf(tensor)];
+  const writes = [extentOf(tensor._managed)];
   const what = `${name}, which handed out ${tensor.toString()},`;
   conclude(record, { what, writes, after }, scopes);
   return tensor;

@@ -3,13 +3,15 @@
  * jax-js: GPU tensors share the `GPUBuffer` both ways. On the CPU jax-js copies what it takes and
  * what it gives.
  */
+
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { DeviceError, quietly, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { copyInto, slotOf } from "../webgpu/buffers.js";
+import { copyInto } from "../webgpu/buffers.js";
+import { slotOf } from "../webgpu/references.js";
 import {
   checkDevice,
   checkDType,
@@ -271,7 +273,7 @@ function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any 
   try {
     const target = fromJax(jax, made);
     try {
-      copyInto(held, slotOf(target._handle).facts, 0);
+      copyInto(held._managed, slotOf(target._managed.handle).facts, 0);
     } finally {
       target.release();
     }

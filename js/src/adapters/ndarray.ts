@@ -129,7 +129,8 @@ export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
 }
 
 /** Throws UnsupportedError for elements of several entries of `data`, or parts of one. */
-function checkEntries({ _type: { name, components } }: Tensor): void {
+function checkEntries({ _managed: { dtype } }: Tensor): void {
+  const { name, components } = dtype;
   if (components === 1) return;
   throw new UnsupportedError(
     `ndarray has no ${name}: an element is ${components} entries of tensor.data, and its strides count ` +

@@ -3,7 +3,6 @@
  * OpenCV.js 4 and 5: tensors over the elements of a `cv.Mat`, in OpenCV's own WebAssembly memory.
  * The other way they are copied into that memory, once, unless they are there already.
  */
-import { packInto } from "../core/arrays.js";
 import type { DTypeName } from "../core/dtype.js";
 import { ReleasedError, UnsupportedError } from "../core/errors.js";
 import { listOf } from "../core/shape.js";
@@ -99,7 +98,7 @@ export function fromMat(
       };
       const layout = layoutOf(header);
       const tensor = Tensor.fromMemory(memory, header.data.byteOffset, { ...layout, release });
-      lent.set(tensor._storage, header);
+      lent.set(tensor._managed.storage, header);
       return tensor;
     },
   );
@@ -160,7 +159,7 @@ export function toMat<L extends OpenCV>(
 
 /** The Mat that a tensor is over, or its rows and columns; undefined if it is not part of one. */
 function partOf(cv: OpenCV, held: Tensor): any {
-  const header = lent.get(held._storage);
+  const header = lent.get(held._managed.storage);
   if (!(header instanceof cv.Mat) || held.size === 0) return undefined;
   const { shape, strides, itemsize } = held;
   const [height = 1, width = 1, channels = 1] = shape;
@@ -170,7 +169,7 @@ function partOf(cv: OpenCV, held: Tensor): any {
   // Along an axis of one element there are no steps.
   const even = shape.every((n, i) => n === 1 || (strides[i] as number) * itemsize === wanted[i]);
   if (steps.length !== 2 || !even || header.channels() !== channels) return undefined;
-  const offset = held._start - header.data.byteOffset;
+  const offset = held._managed.start - header.data.byteOffset;
   const [x, y] = [(offset % pitch) / size, Math.floor(offset / pitch)];
   // A reshaped tensor may begin within an element, or continue in the next row.
   const inside = x % 1 === 0 && x + width <= header.cols && y + height <= header.rows;
@@ -193,7 +192,7 @@ function copiedTo(cv: OpenCV, held: Tensor): any {
   const mat = create(cv, [rows, cols, DEPTHS.indexOf(dtype) + (channels - 1) * unit], held);
   try {
     // Only now: the memory, which may be the tensor's too, may have grown.
-    if (held.size > 0) packInto(mat.data, held, held._storage.bytes(held));
+    if (held.size > 0) held._managed.copyTo(mat.data);
     return mat;
   } catch (error) {
     mat.delete();

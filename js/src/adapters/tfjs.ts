@@ -335,7 +335,7 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
       count = value;
       if (count > 0) return;
       const { values } = record;
-      held._view = null; // or it would keep these elements, which it waits for, alive
+      held._managed.view = null; // or it would keep these elements, which it waits for, alive
       // A tensor that is moved to another backend takes these elements there.
       queueMicrotask(() => {
         if (tf.engine().state.tensorInfo.has(dataId)) releaseWith(values, held);

@@ -233,7 +233,7 @@ export function toThree<L extends Three>(
     checkDevice("this renderer", held, backend.device);
     checkItem(dtype, itemSize);
     // three.js only reads the class of an empty array.
-    const made = new StorageBufferAttribute(new held._type.View(0), itemSize);
+    const made = new StorageBufferAttribute(new held._managed.dtype.View(0), itemSize);
     made.count = size / itemSize;
     backend.get(made).buffer = held.buffer;
     lent.set(made, held);

@@ -8,10 +8,11 @@
  * returns. The most frequent calls have none while no error is known: what they depend on is
  * checked before.
  */
+
 import type { GPUDevice, GPUError } from "../core/globals.js";
-import { WATCHED } from "../webgpu/buffers.js";
 import { REAL } from "../webgpu/device.js";
 import type { ErrorFilter } from "../webgpu/faults.js";
+import { WATCHED } from "../webgpu/making.js";
 
 /** The GPU's later report on the calls that a library made during one operation. */
 export interface Watched {

@@ -1,14 +1,30 @@
-import { type AnyTypedArray, classOf } from "./dtype.js";
-import { gather, putBytes } from "./elements.js";
-import { quietly, UnsupportedError } from "./errors.js";
-import { type Described, type Place, type Storage, spanOfTensor, unclonable } from "./storage.js";
+/** Tensors over memory that is not Pyodide's. */
+import { CPU_DEVICE } from "./device.js";
+import {
+  type AnyTypedArray,
+  arrayHolds,
+  bytesOf,
+  classOf,
+  dtypeNamed,
+  dtypeOfArray,
+  type TypedArray,
+} from "./dtype.js";
+import { quietly, tagOf, UnsupportedError } from "./errors.js";
+import { ManagedTensor, type Place, type Storage, unclonable } from "./managed.js";
+import {
+  checkOptions,
+  type FromMemoryOptions,
+  type FromTypedArrayOptions,
+  type TensorMessage,
+} from "./options.js";
+import { checkShape, checkStrides, checkSubByte, extentOf, sizeOf, spanOf } from "./shape.js";
 
 /** Memory that moves when it grows: a `WebAssembly.Memory`, or an object with its `buffer`. */
 export interface Moving {
   readonly buffer: ArrayBufferLike;
 }
 
-/** Elements in memory that is not Pyodide's: a typed array's, or another library's. */
+/** Elements in a typed array's memory, or in another library's. */
 export class ArrayStorage implements Storage {
   readonly guard = unclonable;
   readonly memory: Moving | undefined;
@@ -28,9 +44,9 @@ export class ArrayStorage implements Storage {
     if (this.mayBeReplaced) this.memory = source;
   }
 
-  bytes(tensor: Described): ArrayBufferLike {
+  bytes(tensor: ManagedTensor): ArrayBufferLike {
     const { buffer } = this.#source;
-    const { start, bytes } = spanOfTensor(tensor);
+    const { start, bytes } = tensor.span;
     // Detached memory is empty, and resizable memory may have shrunk.
     if (start + bytes <= buffer.byteLength || bytes === 0) return buffer;
     throw gone(`${tensor.toString()}: the array behind it`);
@@ -41,14 +57,13 @@ export class ArrayStorage implements Storage {
     return 1;
   }
 
-  pack(tensor: Described): Place {
-    const array = packedArray(tensor, this.bytes(tensor));
-    return { storage: new ArrayStorage(array), handle: 1, start: 0 };
+  pack(tensor: ManagedTensor): Place {
+    return { storage: new ArrayStorage(tensor.copy()), handle: 1, start: 0 };
   }
 
-  yield(tensor: Described): ArrayBuffer | undefined {
+  yield(tensor: ManagedTensor): ArrayBuffer | undefined {
     const { buffer } = this.#source;
-    const whole = buffer.byteLength === tensor.nbytes && tensor._strides === null;
+    const whole = buffer.byteLength === tensor.nbytes && tensor.strides === null;
     const ours = this.#holds === 1 && this.#release === undefined && this.memory === undefined;
     return whole && ours && buffer instanceof ArrayBuffer ? buffer : undefined;
   }
@@ -68,7 +83,7 @@ function gone(what: string, cause?: unknown) {
 }
 
 /** Throws UnsupportedError for an array that is empty because its memory was taken from it. */
-export function checkAttached(array: AnyTypedArray): void {
+function checkAttached(array: AnyTypedArray): void {
   if (array.byteLength > 0) return;
   try {
     array.keys(); // which throws for such arrays alone
@@ -77,19 +92,121 @@ export function checkAttached(array: AnyTypedArray): void {
   }
 }
 
-/** A fresh array of a CPU tensor's elements, in row-major order. */
-export function packedArray(tensor: Described, memory: ArrayBufferLike) {
-  const { _type, size } = tensor;
-  const packed = new _type.View(Math.ceil(size * _type.components));
-  packInto(new Uint8Array(packed.buffer), tensor, memory);
-  return packed;
+/** Implements `Tensor.fromTypedArray`. */
+export function fromTypedArray(
+  array: AnyTypedArray,
+  options: FromTypedArrayOptions,
+): ManagedTensor {
+  const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
+  if (own === undefined) {
+    throw new TypeError(
+      `fromTypedArray needs a typed array, not ${tagOf(array)}: new Float32Array(…) makes one`,
+    );
+  }
+  const names = { shape: 1, dtype: 1, strides: 1, offset: 1, padded: 1 } as const;
+  checkOptions<FromTypedArrayOptions>(options, "fromTypedArray()", names, "shape: [2, 3]");
+  checkAttached(array);
+  const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
+  if (!arrayHolds(array, type)) {
+    throw new TypeError(
+      `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
+    );
+  }
+  const count = Math.floor(array.byteLength / type.step);
+  const from = options.offset ?? 0;
+  if (!Number.isInteger(from) || from < 0 || from > count) {
+    throw new RangeError(
+      `offset ${from} is not a position in this ${classOf(array)}, which has ${count} elements ` +
+        `of ${type.name}`,
+    );
+  }
+  const even = options.strides === undefined;
+  const shape = checkShape(options.shape ?? [even ? count - from : count]);
+  const strides = checkStrides(shape, options.strides);
+  const whole = even && from === 0;
+  const { low, high } =
+    strides && sizeOf(shape) > 0 ? extentOf(shape, strides) : { low: 0, high: sizeOf(shape) - 1 };
+  const needed = bytesOf(type, from + high + 1);
+  const all = whole || (even && options.shape === undefined);
+  const fits = all ? needed === array.byteLength : needed <= array.byteLength;
+  // Elements that share bytes cannot be stepped over.
+  if (!fits || !(whole || type.step % 1 === 0) || !(from + low >= 0)) {
+    throw new RangeError(
+      `shape [${shape}] of ${type.name}${strides ? ` with strides [${strides}]` : ""} from ` +
+        `element ${from} on needs ${needed} bytes; the array has ${array.byteLength}`,
+    );
+  }
+  const start = array.byteOffset + from * type.step;
+  const storage = new ArrayStorage(array);
+  const made = new ManagedTensor(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
+  if (whole && classOf(array) === type.View.name) {
+    made.view = array as TypedArray;
+    made.count = array.length;
+  }
+  return made;
 }
 
-/** Copies a CPU tensor's elements over bytes, in row-major order. */
-export function packInto(target: Uint8Array, tensor: Described, memory: ArrayBufferLike): void {
-  const { _type, _shape, _strides, size } = tensor;
-  const { start, bytes } = spanOfTensor(tensor);
-  const source = new Uint8Array(memory, bytes > 0 ? start : 0, bytes);
-  if (_strides === null) putBytes(target, source, size * _type.step);
-  else gather(target, source, _shape, _strides, _type.step);
+/** The elements that options describe, at a byte of memory; throws RangeError if they exceed it. */
+export function placeElements(
+  options: Pick<FromMemoryOptions, "dtype" | "padded" | "shape" | "strides">,
+  at: number,
+  room: number,
+  what: string,
+) {
+  const dtype = dtypeNamed(options.dtype, options.padded);
+  const shape = checkShape(options.shape);
+  const strides = checkStrides(shape, options.strides);
+  checkSubByte(dtype, strides, `dtype ${dtype.name}`);
+  const { start, bytes } = spanOf(dtype, shape, strides, at);
+  const end = start + bytes;
+  if (Number.isSafeInteger(at) && start >= 0 && end <= room) {
+    return { dtype, shape, strides, start, end };
+  }
+  throw new RangeError(
+    `shape [${shape}] of ${dtype.name} from byte ${at} reaches from byte ${start} to ${end}; ` +
+      `the ${what} has ${room}`,
+  );
+}
+
+/** Implements `Tensor.fromMemory`. */
+export function fromMemory(memory: Moving, ptr: number, options: FromMemoryOptions): ManagedTensor {
+  checkOptions<FromMemoryOptions>(
+    options,
+    "fromMemory()",
+    { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 },
+    'shape: [2, 3], dtype: "float32"',
+  );
+  const room = ArrayBuffer.isView(memory) ? undefined : memory?.buffer?.byteLength;
+  if (typeof room !== "number") {
+    throw new TypeError("fromMemory needs a WebAssembly.Memory or an object with its buffer");
+  }
+  const { dtype, shape, strides } = placeElements(options, ptr, room, "memory");
+  const storage = new ArrayStorage(memory, options.release);
+  const readOnly = options.readOnly === true;
+  return new ManagedTensor(storage, 1, ptr, dtype, shape, strides, CPU_DEVICE, readOnly);
+}
+
+/** Implements `Tensor.transfer`. */
+export function toMessage(tensor: ManagedTensor): TensorMessage {
+  tensor.check();
+  if (tensor.isOnGPU) {
+    throw new UnsupportedError(
+      `${tensor.toString()} cannot be posted: post what await read() returns`,
+    );
+  }
+  const { dtype, shape, storage } = tensor;
+  const buffer = (storage.yield?.(tensor) ?? tensor.copy().buffer) as ArrayBuffer;
+  tensor.release();
+  return { dtype: dtype.name, padded: dtype.flags !== 0, shape: [...shape], buffer };
+}
+
+/** Implements `Tensor.receive`. */
+export function fromMessage(message: TensorMessage): ManagedTensor {
+  const { buffer, dtype, padded, shape, ...more } = Object(message) as Partial<TensorMessage>;
+  const isBuffer = /ArrayBuffer\]$/.test(Object.prototype.toString.call(buffer));
+  // An older version of the library also wrote which elements are null.
+  if (dtype && isBuffer && Object.keys(more).length === 0) {
+    return fromTypedArray(new Uint8Array(buffer as ArrayBuffer), { dtype, padded, shape });
+  }
+  throw new TypeError("receive() takes what transfer() made");
 }

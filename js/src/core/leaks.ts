@@ -36,10 +36,10 @@ export function watchForLeaks(): void {
 /** A watched tensor. */
 interface Watched {
   /** Releases this tensor if you do not. */
-  _watcher: FinalizationRegistry<Hold> | null;
+  watcher: FinalizationRegistry<Hold> | null;
   /** 0 = released: nothing is held. */
-  readonly _handle: number;
-  _watch(registry: FinalizationRegistry<Hold>): void;
+  readonly handle: number;
+  watch(registry: FinalizationRegistry<Hold>): void;
 }
 
 let quiet: FinalizationRegistry<Hold> | undefined;
@@ -49,11 +49,11 @@ let quiet: FinalizationRegistry<Hold> | undefined;
  * which nothing else can release.
  */
 export function watchOver(tensor: Watched): void {
-  if (net.registry !== null || tensor._watcher !== null || tensor._handle === 0) return;
+  if (net.registry !== null || tensor.watcher !== null || tensor.handle === 0) return;
   quiet ??= new FinalizationRegistry(({ storage, handle }) => {
     counts.live--;
     storage.release(handle);
   });
-  tensor._watcher = quiet;
-  tensor._watch(quiet);
+  tensor.watcher = quiet;
+  tensor.watch(quiet);
 }

@@ -1,6 +1,6 @@
 import { MAX_NDIM } from "./dlpack.js";
 import { bytesOf, type DType } from "./dtype.js";
-import { tagOf, textOf } from "./errors.js";
+import { tagOf, textOf, UnsupportedError } from "./errors.js";
 
 /**
  * A copy of an array with an item for each axis, of which there are at most 64; throws for anything
@@ -130,4 +130,12 @@ export function spanOf(
   if (strides === null || size === 0) return { start: byteOffset, bytes: bytesOf(dtype, size) };
   const { low, high } = extentOf(shape, strides);
   return { start: byteOffset + low * dtype.step, bytes: (high - low + 1) * dtype.step };
+}
+
+/** Elements that share bytes have no strides. */
+export function checkSubByte(type: DType, strides: readonly number[] | null, what: string): void {
+  if (strides === null || type.step % 1 === 0) return;
+  throw new UnsupportedError(
+    `${what}: packed elements of less than a byte must be row-major; copy them first`,
+  );
 }

@@ -3,12 +3,34 @@ import type { Element } from "./elements.js";
 /** Of tensors with more elements, consoles show only the ends of each axis. */
 const MOST = 1000;
 
-/** A CPU tensor. */
 interface Shown {
   readonly shape: readonly number[];
   readonly size: number;
+  readonly nbytes: number;
+  readonly released: boolean;
+  readonly device: { readonly gpu: unknown };
   readonly data: { readonly BYTES_PER_ELEMENT: number };
   at(...index: number[]): Element;
+  copy(): unknown;
+  toString(): string;
+}
+
+/**
+ * A tensor as consoles show it.
+ *
+ * @param inspect - the console's own text of an array
+ */
+export function shown(tensor: Shown, inspect: (value: unknown) => string | undefined): string {
+  const name = tensor.toString();
+  if (tensor.released) return `${name} (released)`;
+  if (tensor.device.gpu) return `${name} (await its read() for the elements)`;
+  try {
+    return `${name} ${elementsOf(tensor, name.length + 1)}`;
+  } catch {
+    // Not aligned, or a dtype that JavaScript lacks: its bytes.
+    const bytes = tensor.nbytes < 8192 ? inspect(tensor.copy()) : undefined;
+    return `${name} ${bytes ?? "(see its copy())"}`;
+  }
 }
 
 /**
@@ -17,7 +39,7 @@ interface Shown {
  *
  * @param width - of the text before them, by which further rows are indented
  */
-export function elementsOf(tensor: Shown, width: number): string {
+function elementsOf(tensor: Shown, width: number): string {
   const { shape, size } = tensor;
   const { BYTES_PER_ELEMENT } = tensor.data;
   const edge = size <= MOST ? size : [3, 3, 3, 3, 2][shape.length];

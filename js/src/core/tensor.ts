@@ -1,32 +1,23 @@
-// More than 500 lines: one class, whose methods share its private state.
 /// <reference lib="esnext.disposable" preserve="true" />
-
 import { type NotArray, notArray, toPrimitive } from "./arraylike.js";
-import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
-import { canConvert, checkConversion, convertElements, misfitOf } from "./convert.js";
-import { CPU_DEVICE, type Device } from "./device.js";
-import { CPU, WEBGPU } from "./dlpack.js";
-import {
-  type AnyTypedArray,
-  type ArrayOf,
-  arrayHolds,
-  type Becomes,
-  bytesOf,
-  type CopyOf,
-  classOf,
-  type DataOf,
-  type DType,
-  type DTypeName,
-  type DTypeOf,
-  dtypeNamed,
-  dtypeOfArray,
-  type HeldBy,
-  type TypedArray,
+import { fromMemory, fromMessage, fromTypedArray, toMessage } from "./arrays.js";
+import type { Device } from "./device.js";
+import type {
+  AnyTypedArray,
+  ArrayOf,
+  Becomes,
+  CopyOf,
+  DataOf,
+  DTypeName,
+  DTypeOf,
+  HeldBy,
 } from "./dtype.js";
-import { type Element, putBytes, readElement } from "./elements.js";
-import { ReleasedError, tagOf, UnsupportedError } from "./errors.js";
+import { bytesOf } from "./dtype.js";
+import { type Element, readElement } from "./elements.js";
+import { UnsupportedError } from "./errors.js";
 import type { GPUBuffer, GPUDevice } from "./globals.js";
-import { type Hold, net } from "./leaks.js";
+import { deviceLayer, exchangeLayer } from "./layers.js";
+import { ManagedTensor } from "./managed.js";
 import {
   checkOptions,
   type FromGPUBufferOptions,
@@ -35,27 +26,11 @@ import {
   type TensorMessage,
   type ToOptions,
 } from "./options.js";
-import type {
-  AsyncExchangeRequest,
-  Exchange,
-  Exchangeable,
-  ExchangeRequest,
-  Needs,
-} from "./protocol.js";
-import { counts } from "./realm.js";
-import {
-  checkShape,
-  checkStrides,
-  extentOf,
-  positionOf,
-  rowMajorStrides,
-  sameShape,
-  sizeOf,
-  spanOf,
-} from "./shape.js";
-import { elementsOf } from "./show.js";
-import type { Place, Storage } from "./storage.js";
+import type { AsyncExchangeRequest, Exchange, Exchangeable, ExchangeRequest } from "./protocol.js";
+import { positionOf } from "./shape.js";
+import { shown } from "./show.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
+import { type Out, readInto, writeOver } from "./targets.js";
 import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
@@ -83,71 +58,39 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   declare readonly length: NotArray;
 
-  // In this order browsers' consoles show the first ones; private fields would come before them.
   /** @internal First: code that copies a tensor property by property reads its guard. */
-  readonly _storage: Storage;
+  declare readonly _managed: ManagedTensor;
+  // The constructor makes them in this order: browsers' consoles show the first five, no getters.
   /** Name of the element type, in DLPack's and the array API's words. */
-  readonly dtype: D;
-  /** @internal */ readonly _shape: readonly number[];
+  declare readonly dtype: D;
+  /** @internal For consoles. */
+  declare private readonly _shape: readonly number[];
   /** Number of elements. */
-  readonly size: number;
+  declare readonly size: number;
   /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
-  readonly device: Device;
+  declare readonly device: Device;
   /**
    * Whether the owner of the memory forbids writing. JS has no read-only typed arrays: writes
    * through `data` are not stopped, but are as wrong as in the owner's language.
    */
-  readonly readOnly: boolean;
-
-  // Plain underscored fields, not #private ones: the rooms above need them.
-  /** @internal 0 = released. */ _handle: number;
-  /** @internal Byte position of element 0 in the storage. */ readonly _start: number;
-  /** @internal */ readonly _type: DType;
-  /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
-  /** @internal The last `data`. */ _view: TypedArray | null = null;
-  /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
-  /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
+  declare readonly readOnly: boolean;
 
   /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
   constructor(...made: [never, ...never[]]);
   /** @internal */
-  constructor(
-    storage: Storage,
-    handle: number,
-    start: number,
-    type: DType,
-    shape: readonly number[],
-    strides: readonly number[] | null,
-    device: Device,
-    readOnly: boolean,
-  );
-  constructor(
-    storage: Storage,
-    handle: number,
-    start: number,
-    type: DType,
-    shape: readonly number[],
-    strides: readonly number[] | null,
-    device: Device,
-    readOnly: boolean,
-  ) {
-    if (type === undefined) {
+  constructor(managed: ManagedTensor);
+  constructor(managed: ManagedTensor) {
+    if (managed?.storage === undefined) {
       throw new TypeError(
         "do not call new Tensor(): use Tensor.from(new Float32Array([…])), bridge.tensor(…) or bridge.empty(…)",
       );
     }
-    this._storage = storage;
-    this._handle = handle;
-    this._start = start;
-    this._type = type;
-    this.dtype = type.name as D;
-    this._shape = shape;
-    this.size = sizeOf(shape);
-    this._strides = strides;
-    this.device = device;
-    this.readOnly = readOnly;
-    counts.live++;
-    if (net.registry !== null) this._watch(net.registry);
+    this._managed = managed;
+    this.dtype = managed.dtype.name as D;
+    this._shape = managed.shape;
+    this.size = managed.size;
+    this.device = managed.device;
+    this.readOnly = managed.readOnly;
   }
 
   /**
@@ -162,53 +105,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     array: A,
     options: FromTypedArrayOptions<D> & { dtype?: HeldBy<A, D> | undefined } = {},
   ): Tensor<D> {
-    const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
-    if (own === undefined) {
-      throw new TypeError(
-        `fromTypedArray needs a typed array, not ${tagOf(array)}: new Float32Array(…) makes one`,
-      );
-    }
-    const names = { shape: 1, dtype: 1, strides: 1, offset: 1, padded: 1 } as const;
-    checkOptions<FromTypedArrayOptions>(options, "fromTypedArray()", names, "shape: [2, 3]");
-    checkAttached(array);
-    const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
-    if (!arrayHolds(array, type)) {
-      throw new TypeError(
-        `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
-      );
-    }
-    const count = Math.floor(array.byteLength / type.step);
-    const from = options.offset ?? 0;
-    if (!Number.isInteger(from) || from < 0 || from > count) {
-      throw new RangeError(
-        `offset ${from} is not a position in this ${classOf(array)}, which has ${count} elements ` +
-          `of ${type.name}`,
-      );
-    }
-    const even = options.strides === undefined;
-    const shape = checkShape(options.shape ?? [even ? count - from : count]);
-    const strides = checkStrides(shape, options.strides);
-    const whole = even && from === 0;
-    const { low, high } =
-      strides && sizeOf(shape) > 0 ? extentOf(shape, strides) : { low: 0, high: sizeOf(shape) - 1 };
-    const needed = bytesOf(type, from + high + 1);
-    const all = whole || (even && options.shape === undefined);
-    const fits = all ? needed === array.byteLength : needed <= array.byteLength;
-    // Elements that share bytes cannot be stepped over.
-    if (!fits || !(whole || type.step % 1 === 0) || !(from + low >= 0)) {
-      throw new RangeError(
-        `shape [${shape}] of ${type.name}${strides ? ` with strides [${strides}]` : ""} from ` +
-          `element ${from} on needs ${needed} bytes; the array has ${array.byteLength}`,
-      );
-    }
-    const start = array.byteOffset + from * type.step;
-    const storage = new ArrayStorage(array);
-    const made = new Tensor<D>(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
-    if (whole && classOf(array) === type.View.name) {
-      made._view = array as TypedArray;
-      made._count = array.length;
-    }
-    return made;
+    return new Tensor<D>(fromTypedArray(array, options));
   }
 
   /**
@@ -223,30 +120,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     ptr: number,
     options: FromMemoryOptions<D>,
   ): Tensor<D> {
-    checkOptions<FromMemoryOptions>(
-      options,
-      "fromMemory()",
-      { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 },
-      'shape: [2, 3], dtype: "float32"',
-    );
-    const type = dtypeNamed(options.dtype, options.padded);
-    const shape = checkShape(options.shape);
-    const strides = checkStrides(shape, options.strides);
-    checkSubByte(type, strides, `dtype ${type.name}`);
-    const room = ArrayBuffer.isView(memory) ? undefined : memory?.buffer?.byteLength;
-    if (typeof room !== "number") {
-      throw new TypeError("fromMemory needs a WebAssembly.Memory or an object with its buffer");
-    }
-    const { start, bytes } = spanOf(type, shape, strides, ptr);
-    if (!Number.isSafeInteger(ptr) || !(start >= 0 && start + bytes <= room)) {
-      throw new RangeError(
-        `shape [${shape}] of ${type.name} from byte ${ptr} reaches from byte ${start} to ` +
-          `${start + bytes}; the memory has ${room}`,
-      );
-    }
-    const storage = new ArrayStorage(memory, options.release);
-    const readOnly = options.readOnly === true;
-    return new Tensor(storage, 1, ptr, type, shape, strides, CPU_DEVICE, readOnly);
+    return new Tensor<D>(fromMemory(memory, ptr, options));
   }
 
   /**
@@ -259,7 +133,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     buffer: GPUBuffer,
     options: FromGPUBufferOptions<D>,
   ): Tensor<D> {
-    return deviceLayer().fromBuffer(buffer, options) as Tensor<D>;
+    return new Tensor<D>(deviceLayer().fromBuffer(buffer, options));
   }
 
   /**
@@ -272,7 +146,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   static from<A extends AnyTypedArray>(x: A): Tensor<DTypeOf<A>>;
   static from(x: Exchangeable): Tensor;
   static from(x: AnyTypedArray | Exchangeable): Tensor {
-    return ArrayBuffer.isView(x) ? Tensor.fromTypedArray(x) : exchangeLayer().take(x);
+    return ArrayBuffer.isView(x) ? Tensor.fromTypedArray(x) : new Tensor(exchangeLayer().take(x));
   }
 
   /**
@@ -281,18 +155,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws TypeError, RangeError for anything else
    */
   static receive(message: TensorMessage): Tensor {
-    const { buffer, dtype, padded, shape, ...more } = Object(message) as Partial<TensorMessage>;
-    const isBuffer = /ArrayBuffer\]$/.test(Object.prototype.toString.call(buffer));
-    // An older version of the library also wrote which elements are null.
-    if (dtype && isBuffer && Object.keys(more).length === 0) {
-      return Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), { dtype, padded, shape });
-    }
-    throw new TypeError("receive() takes what transfer() made");
+    return new Tensor(fromMessage(message));
   }
 
   /** Lengths of the axes; [] for a single element. */
   get shape(): readonly number[] {
-    return Object.freeze(this._shape) as readonly number[];
+    return Object.freeze(this._shape);
   }
 
   /** Number of axes. */
@@ -300,34 +168,34 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return this._shape.length;
   }
 
+  /** Steps between neighbours along each axis, in elements; may be negative or 0. */
+  get strides(): readonly number[] {
+    return Object.freeze(this._managed.layout.strides) as readonly number[];
+  }
+
   /** Bytes of one element alone. */
   get itemsize(): number {
-    return bytesOf(this._type, 1);
+    return bytesOf(this._managed.dtype, 1);
   }
 
   /** Bytes of all elements, without gaps; sub-byte elements share bytes unless `padded`. */
   get nbytes(): number {
-    return bytesOf(this._type, this.size);
+    return this._managed.nbytes;
   }
 
   /** Whether sub-byte elements have a byte each. */
   get padded(): boolean {
-    return this._type.flags !== 0;
-  }
-
-  /** Steps between neighbours along each axis, in elements; may be negative or 0. */
-  get strides(): readonly number[] {
-    return Object.freeze(this._strides ?? rowMajorStrides(this._shape)) as readonly number[];
+    return this._managed.dtype.flags !== 0;
   }
 
   /** Bytes from the start of the `GPUBuffer` to element 0; always 0 on CPU. */
   get byteOffset(): number {
-    return this.device.type === WEBGPU ? this._start : 0;
+    return this._managed.isOnGPU ? this._managed.start : 0;
   }
 
   /** Whether `release()` was called. */
   get released(): boolean {
-    return this._handle === 0;
+    return this._managed.handle === 0;
   }
 
   /**
@@ -338,7 +206,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * ```
    */
   is<N extends DTypeName>(dtype: N): this is Tensor<D & N> {
-    return (this._type.name as DTypeName) === dtype;
+    return (this.dtype as DTypeName) === dtype;
   }
 
   /**
@@ -355,13 +223,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * dtype
    */
   get data(): DataOf<D> {
-    const view = this._view;
-    // A view that was detached, by growth of the memory or a transfer, has become empty.
-    if (view !== null && view.length === this._count && this._count !== 0) {
-      const { mayBeReplaced, memory } = this._storage;
-      if (!mayBeReplaced || memory?.buffer === view.buffer) return view as DataOf<D>;
-    }
-    return this._derive() as DataOf<D>;
+    return this._managed.data as DataOf<D>;
   }
 
   /**
@@ -372,8 +234,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws ReleasedError; UnsupportedError on WebGPU (await `read()`), or if the memory is gone
    */
   copy(): CopyOf<D> {
-    this._check();
-    return packedArray(this, this._storage.bytes(this)) as CopyOf<D>;
+    return this.#held().copy() as CopyOf<D>;
   }
 
   /**
@@ -387,14 +248,13 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** Position of element 0 in `data`, in elements; not 0 if strides are negative. */
   get dataOffset(): number {
-    const strides = this._strides;
-    return strides === null || this.size === 0 ? 0 : -extentOf(this._shape, strides).low;
+    return this._managed.dataOffset;
   }
 
   /** @throws UnsupportedError on CPU */
   get buffer(): GPUBuffer {
-    this._check();
-    if (this.device.type === WEBGPU) return deviceLayer().bufferOf(this);
+    const managed = this.#held();
+    if (managed.isOnGPU) return deviceLayer().bufferOf(managed);
     throw new UnsupportedError("a CPU tensor has no GPUBuffer: use data, or to(gpuDevice)", {
       device: "cpu",
     });
@@ -406,19 +266,19 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws RangeError out of bounds, TypeError for a wrong number of indices
    */
   at(...index: number[]): Element {
-    const data = this.data;
-    const position = positionOf(this._shape, this.strides, index);
-    return readElement(this._type, data as TypedArray, this.dataOffset + position);
+    const { data, dtype, layout, dataOffset } = this._managed;
+    return readElement(dtype, data, dataOffset + positionOf(layout.shape, layout.strides, index));
   }
 
   /** The elements of a CPU tensor, one by one in row-major order, as {@link Tensor.at} gives them. */
   *[Symbol.iterator](): Generator<Element, void, undefined> {
     this.data; // throws its errors at once
-    const index = this._shape.map(() => 0);
+    const { _shape: shape } = this;
+    const index = shape.map(() => 0);
     for (let count = 0; count < this.size; count++) {
       yield this.at(...index);
       for (let axis = index.length - 1; axis >= 0; axis--) {
-        index[axis] = ((index[axis] as number) + 1) % (this._shape[axis] as number);
+        index[axis] = ((index[axis] as number) + 1) % (shape[axis] as number);
         if (index[axis] !== 0) break;
       }
     }
@@ -431,12 +291,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws RangeError for another number of elements, UnsupportedError if a copy is needed
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
-    return this.#viewed(reshape(this.#layout(), shape));
+    return this.#viewed(reshape(this._managed.layout, shape));
   }
 
   /** The axes in another order, as a view: a hold of its own, which the caller releases. */
   permute(axes: ArrayLike<number>): Tensor<D> {
-    return this.#viewed(permute(this.#layout(), axes));
+    return this.#viewed(permute(this._managed.layout, axes));
   }
 
   /**
@@ -450,32 +310,17 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws RangeError for positions out of bounds
    */
   slice(...ranges: Range[]): Tensor<D> {
-    return this.#viewed(slice(this.#layout(), ranges));
+    return this.#viewed(slice(this._managed.layout, ranges));
   }
 
-  #layout(): Layout {
-    return { shape: this._shape, strides: this.strides, offset: 0 };
+  /** The inside, unless it was released. */
+  #held(): ManagedTensor {
+    this._managed.check();
+    return this._managed;
   }
 
-  #viewed({ shape, strides, offset }: Layout): Tensor<D> {
-    this._check();
-    const dims = checkShape(shape);
-    const steps = checkStrides(dims, strides);
-    checkSubByte(this._type, steps, `a view of ${this.toString()}`);
-    if ((offset * this._type.step) % 1 !== 0) {
-      throw new UnsupportedError(
-        `a view of ${this.toString()} would begin within a byte: copy it first`,
-      );
-    }
-    const { _storage: storage, readOnly } = this;
-    const start = this._start + offset * this._type.step;
-    const place = storage.view?.(this, dims, steps, offset);
-    return this._at(
-      place ?? { storage, handle: storage.share(this), start },
-      dims,
-      steps,
-      readOnly,
-    );
+  #viewed(layout: Layout): Tensor<D> {
+    return new Tensor(this._managed.viewed(layout));
   }
 
   /**
@@ -483,8 +328,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * memory of its own, which the caller releases.
    */
   contiguous(): Tensor<D> {
-    this._check();
-    return this._plain ? this : this._packed();
+    const managed = this.#held();
+    return managed.isPlain ? this : new Tensor(managed.pack());
   }
 
   /**
@@ -501,9 +346,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     device: GPUDevice,
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
-    if (this._handle === 0) this._check();
+    const managed = this.#held();
     checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
-    return (devices ?? deviceLayer()).upload(this, device, options) as Tensor<N>;
+    return new Tensor(deviceLayer().upload(managed, device, options));
   }
 
   /**
@@ -520,51 +365,22 @@ export class Tensor<D extends DTypeName = DTypeName> {
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
-    this._check();
+    const managed = this.#held();
     checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
     const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
     try {
-      from._check();
-      const same = from._type === this._type;
-      const fits = sameShape(from._shape, this._shape);
-      if (!fits || !(same || convert)) {
-        const why = fits ? misfitOf(from._type, this._type) : "shape and dtype must be the same";
-        const converts = fits && from.device.type !== WEBGPU && canConvert(from._type, this._type);
-        const way = converts ? "; convert: true converts" : "";
-        throw new UnsupportedError(
-          `${from.toString()} cannot be written over ${this.toString()}: ${why}${way}`,
-          { given: from.dtype, needed: this.dtype },
-        );
-      }
-      if (!same) checkConversion(from._type, this._type, from.toString());
-      if (this.readOnly || this._strides !== null) {
-        throw new UnsupportedError(
-          `${this.toString()} cannot be written to: it is read-only or strided`,
-        );
-      }
-      if (this.device.type === WEBGPU) {
-        deviceLayer().write(this, from);
-        return;
-      }
-      if (from.device.type === WEBGPU) {
-        throw new UnsupportedError(
-          `${from.toString()} is on a GPU: await its read(out) into this tensor`,
-        );
-      }
-      putBytes(this._bytes(), from._as(this._type), this._exact);
+      writeOver(managed, from, convert);
     } finally {
-      if (from !== source) from.release();
+      if (!isTensor(source)) from.release();
     }
   }
 
-  #sourceOf(source: AnyTypedArray | Exchangeable, convert: boolean): Tensor {
-    if (isTensor(source)) return source;
+  #sourceOf(source: AnyTypedArray | Exchangeable, convert: boolean): ManagedTensor {
+    if (isTensor(source)) return source._managed;
     if (!ArrayBuffer.isView(source)) return exchangeLayer().take(source);
-    const { _shape: shape, _type } = this;
-    const dtype = convert ? undefined : this.dtype;
-    const padded = convert ? undefined : _type.flags !== 0;
-    return Tensor.fromTypedArray(source, { shape, dtype, padded });
+    const { dtype, padded, _shape: shape } = this;
+    return fromTypedArray(source, convert ? { shape } : { shape, dtype, padded });
   }
 
   /**
@@ -579,12 +395,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
   async read(): Promise<CopyOf<D>>;
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {
-    this._check();
-    if (this.device.type === WEBGPU) return (await deviceLayer().read([this], [out]))[0];
-    const target = out ?? this._newArray();
-    checkTarget(this, target);
-    putBytes(bytesOfTarget(target), this._as(this._type), this._exact);
-    return target;
+    const managed = this.#held();
+    const target = out == null ? managed.newArray() : outOf(out);
+    if (managed.isOnGPU) await deviceLayer().read([managed], [target]);
+    else readInto(target, managed);
+    return out ?? target;
   }
 
   /**
@@ -601,21 +416,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws UnsupportedError for a WebGPU tensor
    */
   transfer(): TensorMessage {
-    this._check();
-    const { dtype, padded, _shape, _storage } = this;
-    if (this.device.type === WEBGPU) {
-      throw new UnsupportedError(
-        `${this.toString()} cannot be posted: post what await read() returns`,
-      );
-    }
-    const buffer = _storage.yield?.(this) ?? packedArray(this, _storage.bytes(this)).buffer;
-    this.release();
-    return { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
+    return toMessage(this._managed);
   }
 
   /** Lets go of the memory. Further calls do nothing. */
   release(): void {
-    if (this._handle !== 0) this._storage.release(this._detach());
+    this._managed.release();
   }
 
   [dispose](): void {
@@ -629,7 +435,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws CopyError, DeviceError where `device` cannot be had at once
    */
   [EXCHANGE](request?: ExchangeRequest): Exchange {
-    return exchangeLayer().produce(this, request);
+    return exchangeLayer().produce(this._managed, request);
   }
 
   /**
@@ -638,12 +444,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws CopyError; the `reason` of an aborted `signal`
    */
   [EXCHANGE_ASYNC](request?: AsyncExchangeRequest): Promise<Exchange> {
-    return exchangeLayer().produceAsync(this, request);
+    return exchangeLayer().produceAsync(this._managed, request);
   }
 
   /** E.g. `Tensor float32[2,3] on webgpu:0`. */
   toString(): string {
-    return `Tensor ${this.dtype}[${this._shape}] on ${this.device}`;
+    return this._managed.toString();
   }
 
   /** A description without the elements: use `Array.from(tensor)` for those. */
@@ -660,130 +466,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
     options?: object,
     inspect?: (value: unknown, options?: object) => string,
   ): string {
-    const facts = this.toString();
-    if (this._handle === 0) return `${facts} (released)`;
-    if (this.device.type === WEBGPU) return `${facts} (await its read() for the elements)`;
-    try {
-      return `${facts} ${elementsOf(this, facts.length + 1)}`;
-    } catch {
-      // Not aligned, or a dtype that JavaScript lacks: its bytes.
-      if (inspect && this.nbytes < 8192) return `${facts} ${inspect(this.copy(), options)}`;
-      return `${facts} (see its copy())`;
-    }
+    return shown(this, (value) => inspect?.(value, options));
   }
 
   /** @internal Whether `x` is a tensor of this very copy of the library, in this realm. */
   static _isOurs(x: object): x is Tensor {
-    return #layout in x; // a private method marks the objects of its class
-  }
-
-  /** @internal Registering costs more than all the rest of a borrow, hence only in debug mode. */
-  _watch(registry: FinalizationRegistry<Hold>): void {
-    const hold = { storage: this._storage, handle: this._handle, label: this.toString() };
-    registry.register(this, hold, this);
-  }
-
-  /** @internal Throws if released. */
-  _check(): void {
-    if (this._handle !== 0) return;
-    throw new ReleasedError(
-      `${this.toString()} was released: keep it (in Python, the Tensor whose .js it is) until after the last use`,
-      { device: this.device },
-    );
-  }
-
-  /** @internal Moves the hold to the caller, who releases it; this tensor counts as released. */
-  _detach(): number {
-    const handle = this._handle;
-    this._handle = 0;
-    this._view = null;
-    counts.live--;
-    if (net.registry !== null) net.registry.unregister(this);
-    if (this._watcher !== null) this._watcher.unregister(this);
-    return handle;
-  }
-
-  /** @internal Whether the elements are row-major, without gaps and aligned. */
-  get _plain(): boolean {
-    const aligned = this._start % this._type.View.BYTES_PER_ELEMENT === 0;
-    return this._strides === null && (aligned || this.device.type === WEBGPU);
-  }
-
-  /** @internal A tensor of the same dtype and device at a place, whose hold it takes over. */
-  _at(
-    { storage, handle, start }: Place,
-    shape: readonly number[],
-    strides: readonly number[] | null,
-    readOnly: boolean,
-  ): Tensor<D> {
-    const { _type, device } = this;
-    return new Tensor(storage, handle, start, _type, shape, strides, device, readOnly);
-  }
-
-  /** @internal A second hold on the same memory. */
-  _share(): Tensor<D> {
-    const { _storage: storage, _start: start, _shape, _strides, readOnly } = this;
-    return this._at({ storage, handle: storage.share(this), start }, _shape, _strides, readOnly);
-  }
-
-  /** @internal A fresh, row-major, aligned copy in the same kind of memory. */
-  _packed(): Tensor<D> {
-    return this._at(this._storage.pack(this), this._shape, null, false);
-  }
-
-  /** @internal A fresh array for all elements. */
-  _newArray(): CopyOf<DTypeName> {
-    return new this._type.View(Math.ceil(this.size * this._type.components));
-  }
-
-  /** @internal The bytes of a row-major CPU tensor; unlike `data`, of any alignment. */
-  _bytes(): Uint8Array {
-    const { nbytes } = this;
-    return new Uint8Array(this._storage.bytes(this), nbytes > 0 ? this._start : 0, nbytes);
-  }
-
-  /** @internal `nbytes`, but not whole where packed elements end within a byte. */
-  get _exact(): number {
-    return this.size * this._type.step;
-  }
-
-  /** @internal The bytes of a CPU tensor in row-major order as another dtype; its own or a copy. */
-  _as(type: DType): Uint8Array {
-    const memory = this._storage.bytes(this);
-    const shared = this._exact % 1 !== 0; // a byte with a neighbour
-    if (type === this._type && this._strides === null && !shared) return this._bytes();
-    const packed = packedArray(this, memory);
-    const made =
-      type === this._type
-        ? packed
-        : convertElements(packed, this._type, type, this.size, this.toString());
-    return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
-  }
-
-  /** @internal Makes `data` again. */
-  _derive(): TypedArray {
-    this._check();
-    const memory = this._storage.bytes(this);
-    const { View, components, step } = this._type;
-    let from = this._start;
-    let count = this.size * components;
-    if (this._strides !== null || step % 1 !== 0) {
-      const { start, bytes } = spanOf(this._type, this._shape, this._strides, from);
-      from = start;
-      count = Math.ceil((bytes / step) * components);
-    }
-    if (count === 0) from = 0;
-    if (from % View.BYTES_PER_ELEMENT !== 0) {
-      throw new UnsupportedError(
-        `${this.toString()} begins at byte ${from}, which ${View.name} cannot view: use contiguous()`,
-      );
-    }
-    const view = new View(memory, from, count);
-    // Where the memory may be replaced, `data` reads `buffer` itself.
-    if (net.onView && !this._storage.mayBeReplaced) net.onView(view);
-    this._view = view;
-    this._count = count;
-    return view;
+    return #viewed in x; // a private method marks the objects of its class
   }
 }
 
@@ -794,96 +482,14 @@ export function isTensor(x: unknown): x is Tensor {
   return typeof x === "object" && x !== null && Tensor._isOurs(x);
 }
 
-/** Elements that share bytes have no strides. */
-export function checkSubByte(type: DType, strides: readonly number[] | null, what: string): void {
-  if (strides === null || type.step % 1 === 0) return;
-  throw new UnsupportedError(
-    `${what}: packed elements of less than a byte must be row-major; copy them first`,
-  );
+/** The inside of a tensor, which may be given itself; undefined for anything else. */
+export function managedOf(x: unknown): ManagedTensor | undefined {
+  if (x instanceof ManagedTensor) return x;
+  return isTensor(x) ? x._managed : undefined;
 }
 
-/** Checks that `out` can take the elements of `source`, before anything is started. */
-export function checkTarget(source: Tensor, out: Target): void {
-  const isArray = ArrayBuffer.isView(out);
-  if (!isArray && !isTensor(out)) {
-    throw new TypeError("out must be a typed array or a tensor of this library");
-  }
-  if (!isArray) out._check();
-  if (!isArray && (out.device.type !== CPU || out._strides !== null || out.readOnly)) {
-    throw new UnsupportedError(
-      `out must be a writable, row-major CPU tensor, not ${out.readOnly ? "read-only " : ""}` +
-        `${out.toString()} with strides [${out.strides}]`,
-    );
-  }
-  // In the last byte of packed elements, neighbours may begin.
-  const [has, needed] = isArray ? [out.byteLength, source.nbytes] : [out._exact, source._exact];
-  if (has !== needed) {
-    throw new RangeError(
-      `out has ${has} bytes (0: detached); ${source.toString()} needs ${needed}`,
-    );
-  }
-  if (!isArray && out._type.packed === source._type.packed && out._type !== source._type) {
-    throw new UnsupportedError(
-      `${source.toString()} cannot be read into out: ${misfitOf(source._type, out._type)}; read() it, ` +
-        "and write() that with convert: true",
-    );
-  }
-}
-
-/** The bytes of a target. Call it right before copying: wasm memory may have grown. */
-export function bytesOfTarget(out: Target): Uint8Array {
-  if (!ArrayBuffer.isView(out)) return out._bytes();
-  return new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
-}
-
-// --- the rooms above, which register themselves ---------------------------------------------------
-
-/** What webgpu/ does for tensors. */
-export interface DeviceLayer {
-  upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor;
-  write(target: Tensor, source: Tensor): void;
-  read(tensors: readonly Tensor[], outs: readonly (Target | undefined)[]): Promise<Target[]>;
-  fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor;
-  bufferOf(tensor: Tensor): GPUBuffer;
-  /** Its buffer for foreign code, until the tensor is released. */
-  lend(tensor: Tensor): GPUBuffer;
-  /** Bytes from element 0 on that only the tensor uses. */
-  capacityOf(tensor: Tensor): number;
-  /** The `fault` of a tensor's exchange; throws the fault that is known already. */
-  faultOf(tensor: Tensor): () => Promise<Error | null> | null;
-  /** Calls `fault` of an exchange, and adds its result to the elements of the imported tensor. */
-  joinFault(tensor: Tensor, fault: () => unknown): void;
-  /** A hold on a GPU tensor that meets the needs of a consumer: the same memory, or one copy. */
-  fit(tensor: Tensor, needs: Needs, copy: boolean | undefined): Tensor;
-  /** A CPU tensor's elements on a device, meeting those needs. */
-  fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tensor;
-}
-
-/** What exchange/ does for tensors. */
-export interface ExchangeLayer {
-  produce(tensor: Tensor, request?: ExchangeRequest): Exchange;
-  produceAsync(tensor: Tensor, request?: AsyncExchangeRequest): Promise<Exchange>;
-  take(x: Exchangeable): Tensor;
-}
-
-let devices: DeviceLayer | null = null;
-let exchanges: ExchangeLayer | null = null;
-
-export function registerDeviceLayer(layer: DeviceLayer): void {
-  devices = layer;
-}
-
-export function registerExchangeLayer(layer: ExchangeLayer): void {
-  exchanges = layer;
-}
-
-/** The registered layer; throws if the bundle lacks it. */
-export function deviceLayer(): DeviceLayer {
-  if (devices !== null) return devices;
-  throw new UnsupportedError('WebGPU needs import "dlpack-web"');
-}
-
-function exchangeLayer(): ExchangeLayer {
-  if (exchanges !== null) return exchanges;
-  throw new UnsupportedError('exchanges need import "dlpack-web/exchange"');
+function outOf(out: unknown): Out {
+  const target = managedOf(out) ?? out;
+  if (target instanceof ManagedTensor || ArrayBuffer.isView(target)) return target as Out;
+  throw new TypeError("out must be a typed array or a tensor of this library");
 }

@@ -1,6 +1,8 @@
-import { deviceLayer, type Tensor } from "../core/tensor.js";
+import { deviceLayer } from "../core/layers.js";
+import type { ManagedTensor } from "../core/managed.js";
+import { Tensor } from "../core/tensor.js";
 import { checkMove, needCopy } from "./produce.js";
-import { take } from "./take.js";
+import { taken } from "./take.js";
 import type { Exchangeable, ExchangeRequest } from "./types.js";
 
 /**
@@ -13,14 +15,18 @@ import type { Exchangeable, ExchangeRequest } from "./types.js";
  * that no copy can meet
  */
 export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
+  return new Tensor(fitted(x, request));
+}
+
+function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
   const { device, copy, needs = {} } = request;
-  const held = take(x, { ...request, copy: copy === false ? false : undefined });
+  const held = taken(x, { ...request, copy: copy === false ? false : undefined });
   try {
     if (device === undefined || device === held.device.gpu) {
       if (held.device.gpu) return deviceLayer().fit(held, needs, copy);
-      if (held._plain && !copy) return held._share();
-      needCopy(held, copy, `is strided or not aligned (strides [${held.strides}])`);
-      return held._packed();
+      if (held.isPlain && !copy) return held.share();
+      needCopy(held, copy, `is strided or not aligned (strides [${held.layout.strides}])`);
+      return held.pack();
     }
     checkMove(held, device, copy);
     return deviceLayer().fitUpload(held, device, needs);

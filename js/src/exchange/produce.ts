@@ -1,22 +1,24 @@
+import { fromTypedArray } from "../core/arrays.js";
 import { IS_COPIED, READ_ONLY } from "../core/dlpack.js";
+import type { AnyTypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
-import { spanOfTensor } from "../core/storage.js";
-import { deviceLayer, Tensor } from "../core/tensor.js";
+import { deviceLayer } from "../core/layers.js";
+import type { ManagedTensor } from "../core/managed.js";
 import type { AsyncExchangeRequest, Exchange, ExchangeRequest } from "./types.js";
 
 const VERSION = [1, 1] as const;
 
 /** Implements `tensor[EXCHANGE]`. */
-export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange {
+export function produce(tensor: ManagedTensor, request: ExchangeRequest = {}): Exchange {
   const { device, copy, writes } = checkRequest(request);
-  tensor._check();
+  tensor.check();
   if (device !== undefined && device !== tensor.device.gpu) {
     checkMove(tensor, device, copy);
-    return handOut(tensor.to(device), true);
+    return handOut(deviceLayer().upload(tensor, device, {}), true);
   }
   const fresh = mustCopy(tensor, copy, writes);
-  return handOut(fresh ? tensor._packed() : tensor._share(), fresh);
+  return handOut(fresh ? tensor.pack() : tensor.share(), fresh);
 }
 
 /**
@@ -24,22 +26,23 @@ export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange
  * device.
  */
 export async function produceAsync(
-  tensor: Tensor,
+  tensor: ManagedTensor,
   request: AsyncExchangeRequest = {},
 ): Promise<Exchange> {
   const { device, copy } = checkRequest(request);
   const { signal } = request;
   signal?.throwIfAborted();
-  tensor._check();
+  tensor.check();
   const { gpu } = tensor.device;
   if (gpu === null || device === undefined || device === gpu) return produce(tensor, request);
   needCopy(tensor, copy, `is not on ${nameOf(device)}`);
-  const { dtype, shape, _type } = tensor;
-  const array = await unlessAborted(tensor.read(), signal);
-  const host = Tensor.fromTypedArray(array, { dtype, shape, padded: _type.flags !== 0 });
+  const { dtype, shape } = tensor;
+  const [array] = await unlessAborted(deviceLayer().read([tensor], []), signal);
+  const padded = dtype.flags !== 0;
+  const host = fromTypedArray(array as AnyTypedArray, { dtype: dtype.name, shape, padded });
   if (device === null) return handOut(host, true);
   try {
-    return handOut(host.to(device), true);
+    return handOut(deviceLayer().upload(host, device, {}), true);
   } finally {
     host.release();
   }
@@ -88,7 +91,7 @@ export function checkRequest(request: ExchangeRequest): ExchangeRequest {
 
 /** Whether a tensor must be copied for a request; throws if a copy is forbidden. */
 export function mustCopy(
-  tensor: Tensor,
+  tensor: ManagedTensor,
   copy: boolean | undefined,
   writes: boolean | undefined,
 ): boolean {
@@ -101,21 +104,23 @@ export function mustCopy(
 
 /** Throws unless a tensor that is elsewhere can be copied to a device: to a GPU, and from the CPU. */
 export function checkMove(
-  tensor: Tensor,
+  tensor: ManagedTensor,
   device: GPUDevice | null,
   copy: boolean | undefined,
 ): asserts device is GPUDevice {
   if (device === null || tensor.device.gpu) {
     throw new DeviceError(
       `${tensor.toString()} cannot be used on ${nameOf(device)}: await its read()`,
-      { device: tensor.device },
+      {
+        device: tensor.device,
+      },
     );
   }
   needCopy(tensor, copy, `is not on ${nameOf(device)}`);
 }
 
 /** Throws CopyError if a copy is needed but forbidden. */
-export function needCopy(tensor: Tensor, copy: boolean | undefined, why: string): void {
+export function needCopy(tensor: ManagedTensor, copy: boolean | undefined, why: string): void {
   if (copy !== false) return;
   throw new CopyError(`${tensor.toString()} ${why}: a copy is needed, which copy: false forbids`);
 }
@@ -128,17 +133,17 @@ function nameOf(device: GPUDevice | null): string {
 function flush(): void {}
 
 /** An exchange that takes the tensor over. @throws the fault of its elements, if known (E1) */
-function handOut(held: Tensor, copied: boolean): Exchange {
+function handOut(held: ManagedTensor, copied: boolean): Exchange {
   try {
     const { type, id, gpu } = held.device;
     const fault = gpu ? deviceLayer().faultOf(held) : null;
-    const { packed, flags } = held._type;
+    const { packed, flags } = held.dtype;
     return {
       version: VERSION,
       device: { type, id, gpu },
       dtype: { code: packed & 255, bits: (packed >>> 8) & 255, lanes: packed >>> 16 },
-      shape: [...held._shape],
-      strides: held._strides && [...held._strides],
+      shape: [...held.shape],
+      strides: held.strides && [...held.strides],
       ...placeOf(held),
       flags: (held.readOnly ? READ_ONLY : 0) | (copied ? IS_COPIED : 0) | flags,
       flush,
@@ -150,27 +155,25 @@ function handOut(held: Tensor, copied: boolean): Exchange {
     throw error;
   }
 }
-function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
-  const { _storage, _start, _type } = tensor;
+
+function placeOf(tensor: ManagedTensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
   if (tensor.device.gpu) {
     const layer = deviceLayer();
     const capacity = layer.capacityOf(tensor);
     // O2, O3: the consumer is done when it releases, and then the memory is reused.
-    return { byteOffset: _start, data: layer.lend(tensor), capacity };
+    return { byteOffset: tensor.start, data: layer.lend(tensor), capacity };
   }
-  const { start, bytes } = spanOfTensor(tensor);
-  const capacity = bytes > 0 ? start + bytes - _start : 0;
-  const { memory } = _storage;
+  const { start, bytes } = tensor.span;
+  const capacity = bytes > 0 ? start + bytes - tensor.start : 0;
+  const { memory } = tensor.storage;
   return memory
-    ? { byteOffset: 0, data: { memory, ptr: _start }, capacity }
-    : { byteOffset: tensor.dataOffset * _type.step, data: bytesOrData(tensor), capacity };
+    ? { byteOffset: 0, data: { memory, ptr: tensor.start }, capacity }
+    : { byteOffset: tensor.dataOffset * tensor.dtype.step, data: bytesOrData(tensor), capacity };
 }
 
 /** The elements as an array of their class; misaligned memory as bytes. */
-function bytesOrData(tensor: Tensor): ArrayBufferView {
-  if (tensor._plain || tensor._start % tensor._type.View.BYTES_PER_ELEMENT === 0) {
-    return tensor.data as ArrayBufferView;
-  }
-  const { start, bytes } = spanOfTensor(tensor);
-  return new Uint8Array(tensor._storage.bytes(tensor), start, bytes);
+function bytesOrData(tensor: ManagedTensor): ArrayBufferView {
+  if (tensor.start % tensor.dtype.View.BYTES_PER_ELEMENT === 0) return tensor.data;
+  const { start, bytes } = tensor.span;
+  return new Uint8Array(tensor.storage.bytes(tensor), start, bytes);
 }

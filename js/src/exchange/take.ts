@@ -2,9 +2,11 @@ import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
+import { deviceLayer, registerExchangeLayer } from "../core/layers.js";
+import { ManagedTensor } from "../core/managed.js";
 import { spanOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
-import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
+import { isTensor, Tensor } from "../core/tensor.js";
 import { mustCopy, produce, produceAsync } from "./produce.js";
 import type {
   AsyncExchangeable,
@@ -30,14 +32,20 @@ export function isExchangeable(x: unknown): x is Exchangeable {
  * false; the producer's errors
  */
 export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
+  return new Tensor(taken(x, request));
+}
+
+/** The inside of such a tensor. */
+export function taken(x: Exchangeable, request: ExchangeRequest = {}): ManagedTensor {
   if (isTensor(x)) {
-    x._check();
+    const tensor = x._managed;
+    tensor.check();
     const { copy, writes } = request;
-    return mustCopy(x, copy, writes) ? x._packed() : x._share();
+    return mustCopy(tensor, copy, writes) ? tensor.pack() : tensor.share();
   }
   // Python's tensors are proxies, whose `js` is the tensor.
   const { js } = Object(x) as { js?: unknown };
-  if (isTensor(js)) return take(js, request);
+  if (isTensor(js)) return taken(js, request);
   if (!isExchangeable(x)) throw noTensor(x);
   return receive(x[EXCHANGE]({ versions: [1], ...request }), request);
 }
@@ -62,7 +70,7 @@ export async function takeAsync(
   const producer = source as AsyncExchangeable;
   const exchange = await producer[EXCHANGE_ASYNC]({ versions: [1], ...request });
   const tensor = receive(exchange, request);
-  if (!signal?.aborted) return tensor;
+  if (!signal?.aborted) return new Tensor(tensor);
   tensor.release();
   throw signal.reason;
 }
@@ -103,10 +111,10 @@ export function adapterHint(x: unknown): string {
  * @throws UnsupportedError for a wrong description
  */
 export function adopt(exchange: Exchange): Tensor {
-  return receive(exchange, {});
+  return new Tensor(receive(exchange, {}));
 }
 
-function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest): Tensor {
+function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest): ManagedTensor {
   const minor = checkVersion(exchange); // for another version even `release` is not reliable
   const end = releaseOf(exchange);
   let done = false;
@@ -115,7 +123,7 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
     done = true;
     end.call(exchange);
   };
-  let tensor: Tensor | undefined;
+  let tensor: ManagedTensor | undefined;
   let fresh: boolean;
   try {
     const fields = check(exchange, minor);
@@ -141,13 +149,13 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
   try {
     // What the producer did not provide is done here.
     kept = !mustCopy(tensor, fresh ? undefined : copy, writes);
-    return kept ? tensor : tensor._packed();
+    return kept ? tensor : tensor.pack();
   } finally {
     if (!kept) tensor.release();
   }
 }
 
-function wrap(fields: Checked, release: () => void): Tensor {
+function wrap(fields: Checked, release: () => void): ManagedTensor {
   const { gpu, type, shape, strides, byteOffset, data, capacity, readOnly } = fields;
   if (gpu !== null) {
     checkRoom(fields, (data as GPUBuffer).size);
@@ -187,7 +195,7 @@ function wrap(fields: Checked, release: () => void): Tensor {
   }
   checkRoom(fields, first + size - ptr);
   const storage = new ArrayStorage(memory, release);
-  return new Tensor(storage, 1, at, type, shape, strides, CPU_DEVICE, readOnly);
+  return new ManagedTensor(storage, 1, at, type, shape, strides, CPU_DEVICE, readOnly);
 }
 
 /** Throws if `capacity` exceeds the `size` bytes that `data` has (S5). */
@@ -196,4 +204,4 @@ function checkRoom({ byteOffset, capacity }: Checked, size: number): void {
   throw wrong("capacity", capacity, `at most ${Math.max(0, size - byteOffset)} bytes of data`);
 }
 
-registerExchangeLayer({ produce, produceAsync, take });
+registerExchangeLayer({ produce, produceAsync, take: taken });

@@ -15,12 +15,12 @@ import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
 import { isOfRun, nameSession } from "../adapters/ortruns.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import type { Tensor } from "../core/tensor.js";
 import type { Handle, Wait, Work } from "../pyodide/numbers.js";
 import type { Python } from "../pyodide/python.js";
-import { lentBufferOf } from "../webgpu/buffers.js";
-import { realDevice, useDevice as register } from "../webgpu/device.js";
-import { checkAlive } from "../webgpu/faults.js";
+import { checkAlive, realDevice, useDevice as register } from "../webgpu/device.js";
+import { slotOf } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
@@ -428,7 +428,7 @@ class Run {
         device && !tensor.device.gpu && isUploaded(tensor)
           ? this.#upload(tensor.to(device))
           : isSmall(tensor)
-            ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor._shape])
+            ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor.shape])
             : toOrt(ort, tensor);
     } finally {
       tensor.release();
@@ -438,7 +438,7 @@ class Run {
   /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */
   #upload(tensor: Tensor): any {
     this.#uploaded.push(tensor);
-    return this.#session.ort.Tensor.fromGpuBuffer(lentBufferOf(tensor), {
+    return this.#session.ort.Tensor.fromGpuBuffer(slotOf(tensor._managed.handle).buffer, {
       dataType: tensor.dtype,
       dims: [...tensor.shape],
     });
@@ -446,7 +446,8 @@ class Run {
 
   /** Code that may still use one of those buffers keeps it. */
   #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
-    for (const tensor of this.#uploaded) if (isKept(lentBufferOf(tensor))) void tensor.buffer;
+    for (const tensor of this.#uploaded)
+      if (isKept(slotOf(tensor._managed.handle).buffer)) void tensor.buffer;
   }
 
   #fetch(index: number, to: number): void {
@@ -511,8 +512,8 @@ class Run {
   /** Moves the results to their targets. */
   async #take(results: Record<string, any>): Promise<void> {
     const { ort, python } = this.#session;
-    const sources: Tensor[] = [];
-    const targets: Tensor[] = [];
+    const sources: ManagedTensor[] = [];
+    const targets: ManagedTensor[] = [];
     const passing: Tensor[] = [];
     try {
       for (const { slot, to, target } of this.#outputs) {
@@ -539,8 +540,8 @@ class Run {
           const host =
             target?.reshape(target.shape) ?? python.bridge.empty(tensor.shape, tensor.dtype);
           this.#values.push(host);
-          sources.push(tensor);
-          targets.push(host);
+          sources.push(tensor._managed);
+          targets.push(host._managed);
         } else {
           this.#values.push(tensor);
         }

@@ -1,4 +1,4 @@
-import type { Tensor } from "../core/tensor.js";
+import { Tensor } from "../core/tensor.js";
 import type { Address, DeviceId } from "../pyodide/numbers.js";
 import { deviceOf, type Python, resultOf } from "../pyodide/python.js";
 import type {
@@ -53,7 +53,7 @@ export class Files {
     signal: AbortSignal,
   ): OpenOptions {
     const device = deviceId < 0 ? undefined : deviceOf(deviceId);
-    const place: Place = (shape, type) => this.#python.heap.empty(shape, type);
+    const place: Place = (shape, type) => new Tensor(this.#python.heap.empty(shape, type));
     const { format, dtype, shape } = options;
     // Some Pyodides convert None to null.
     return {

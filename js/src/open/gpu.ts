@@ -2,13 +2,15 @@
 import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
-import type { Tensor } from "../core/tensor.js";
-import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../webgpu/buffers.js";
-import { count, useDevice } from "../webgpu/device.js";
-import { ask, checkAlive } from "../webgpu/faults.js";
+import { Tensor } from "../core/tensor.js";
+import { tensorOfSlot } from "../webgpu/buffers.js";
+import { checkAlive, count, useDevice } from "../webgpu/device.js";
+import { ask } from "../webgpu/faults.js";
+import { allocate } from "../webgpu/making.js";
+import { type LiveSlot, releaseSlot, slotOf } from "../webgpu/references.js";
 import { writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
-// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
+// What loads tensors onto a GPU also reads them.
 import "../webgpu/transfer.js";
 
 /** Smaller chunks are gathered: each write costs as much as copying megabytes. */
@@ -49,7 +51,7 @@ export class GpuSink implements Sink {
   static async make(gpu: GPUDevice, shape: readonly number[], type: DType): Promise<GpuSink> {
     const record = useDevice(gpu);
     const size = sizeOf(shape);
-    const handle = allocate(record, bytesOf(type, size), { used: size * type.step });
+    const handle = allocate(record, size * type.step);
     const sink = new GpuSink(handle, shape, type);
     try {
       await ask(record, [sink.#slot.facts.making]);
@@ -119,7 +121,7 @@ export class GpuSink implements Sink {
     this.#flush();
     checkAlive(record);
     count(record, "up", this.#nbytes);
-    const tensor = tensorOfSlot(this.#handle, 0, this.#type, this.#shape, false);
+    const tensor = new Tensor(tensorOfSlot(this.#handle, 0, this.#type, this.#shape, false));
     this.#handle = 0;
     return tensor;
   }

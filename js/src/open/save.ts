@@ -3,7 +3,7 @@ import { cut, textOf } from "../core/errors.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import { sizeOf } from "../core/shape.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
+import { isTensor, Tensor } from "../core/tensor.js";
 import { unlessEnded } from "./ending.js";
 import { malformed } from "./entry.js";
 import { npyHeader } from "./npy.js";
@@ -120,11 +120,12 @@ function npyOf(tensor: Tensor) {
   checkWhole(tensor);
   const axes = tensor.shape.map((_, axis) => -1 - axis);
   const turned = tensor.permute(axes);
-  const columns = turned._strides === null && tensor._strides !== null;
-  const held = columns ? turned : tensor._share();
+  const columns = turned._managed.strides === null && tensor._managed.strides !== null;
+  const held = columns ? turned : new Tensor(tensor._managed.share());
   if (!columns) turned.release();
   try {
-    const { _type: type, shape } = tensor;
+    const { shape } = tensor;
+    const { dtype: type } = tensor._managed;
     return { header: npyHeader({ type, shape, columns }, "the file"), held: [held] };
   } catch (error) {
     held.release();
@@ -138,7 +139,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const facts = pairs.map(([name, tensor]) => {
     if (!isTensor(tensor)) throw new TypeError(`"${cut(name)}" is not a tensor of this library`);
     checkWhole(tensor);
-    return { name, type: tensor._type, shape: tensor.shape, columns: false };
+    return { name, type: tensor._managed.dtype, shape: tensor.shape, columns: false };
   });
   if (new Set(facts.map(({ name }) => name)).size < facts.length) {
     throw new TypeError("two tensors have the same name");
@@ -152,7 +153,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const header = safetensorsHeader(facts, metadata, "the file");
   const held: Tensor[] = [];
   try {
-    for (const [, tensor] of pairs) held.push(tensor._share());
+    for (const [, tensor] of pairs) held.push(new Tensor(tensor._managed.share()));
   } catch (error) {
     for (const tensor of held) tensor.release();
     throw error;
@@ -161,8 +162,8 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
 }
 
 function checkWhole(tensor: Tensor): void {
-  tensor._check();
-  if (tensor.padded || tensor._type.step % 1 !== 0) {
+  tensor._managed.check();
+  if (tensor.padded || tensor._managed.dtype.step % 1 !== 0) {
     throw malformed(
       "the file",
       `no format supports elements of less than a byte: ${tensor.toString()}`,
@@ -174,7 +175,7 @@ function checkWhole(tensor: Tensor): void {
 function* partsOf(tensor: Tensor): Generator<Tensor, void, undefined> {
   const { size, itemsize, shape } = tensor;
   if (size === 0) return;
-  if (tensor._strides === null) {
+  if (tensor._managed.strides === null) {
     const flat = tensor.reshape([-1]);
     const count = Math.max(Math.floor(PIECE / itemsize), 1);
     try {
@@ -204,7 +205,7 @@ function* partsOf(tensor: Tensor): Generator<Tensor, void, undefined> {
 async function bytesIn(part: Tensor): Promise<Uint8Array> {
   try {
     // CPU tensors are copied now: writing to a stream may wait meanwhile.
-    const array = part.device.type === WEBGPU ? await part.read() : part._as(part._type).slice();
+    const array = part.device.type === WEBGPU ? await part.read() : part.copy();
     return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   } finally {
     part.release();

@@ -47,7 +47,7 @@ export class MemorySink implements Sink {
 
   put(chunk: Uint8Array): void {
     // Read again each time: wasm memory moves when it grows.
-    this.#tensor._bytes().set(chunk, this.#at);
+    this.#tensor._managed.bytes().set(chunk, this.#at);
     this.#at += chunk.length;
   }
 
@@ -94,7 +94,7 @@ export class GrowingSink implements Sink {
       );
     }
     const tensor = this.#place(this.#shape ?? [size], this.#type);
-    tensor._bytes().set(this.#bytes.subarray(0, this.#at));
+    tensor._managed.bytes().set(this.#bytes.subarray(0, this.#at));
     this.drop();
     return tensor;
   }

@@ -1,5 +1,4 @@
 import type { Device } from "../core/device.js";
-import { WEBGPU } from "../core/dlpack.js";
 import {
   type AnyTypedArray,
   type CopyOf,
@@ -9,13 +8,15 @@ import {
 } from "../core/dtype.js";
 import { CopyError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adapterHint, isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { emptyOnDevice, releaseSlot, retainSlot } from "../webgpu/buffers.js";
+import { emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
+import { releaseSlot, retainSlot } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
 import type { HeapStorage } from "./heap.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
@@ -67,10 +68,10 @@ export class Bridge {
     } catch (cause) {
       return this.#fromJS(x, options, cause);
     }
-    if (options === undefined) return this.#heap.borrow(address, false);
+    if (options === undefined) return new Tensor(this.#heap.borrow(address, false));
     const { copy = false, writable = false } = options;
     const made = this.#heap.borrow(address, writable && !copy);
-    return copy ? packed(made) : made;
+    return new Tensor(copy ? packed(made) : made);
   }
 
   #fromJS(x: unknown, { copy, writable }: TensorOptions = {}, cause?: unknown): Tensor {
@@ -84,7 +85,7 @@ export class Bridge {
     }
     if (ArrayBuffer.isView(x)) {
       const made = Tensor.fromTypedArray(x as AnyTypedArray);
-      if (copy) return packed(made);
+      if (copy) return new Tensor(packed(made._managed));
       if (x.buffer !== this.#heap.bytes()) return made;
       made.release();
       throw new UnsupportedError(
@@ -123,8 +124,9 @@ export class Bridge {
     const type = dtypeNamed(dtype ?? "float32");
     const { device } = options;
     const gpu = device && "gpu" in device ? device.gpu : device;
-    const made = gpu ? emptyOnDevice(useDevice(gpu), dims, type) : this.#heap.empty(dims, type);
-    return made as Tensor<N>;
+    return gpu
+      ? (emptyOnDevice(useDevice(gpu), dims, type) as Tensor<N>)
+      : new Tensor(this.#heap.empty(dims, type));
   }
 
   /**
@@ -137,7 +139,7 @@ export class Bridge {
   toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
     checkOptions<typeof options>(options, "toPython()", { copy: 1 }, "copy: true");
     if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
-    const handle = this.hold(tensor, options.copy);
+    const handle = this.hold(tensor._managed, options.copy);
     try {
       return this.#host.take(handle);
     } catch (error) {
@@ -151,7 +153,10 @@ export class Bridge {
    * one wait.
    */
   async readAll<D extends DTypeName>(tensors: readonly Tensor<D>[]): Promise<CopyOf<D>[]> {
-    return (await read(tensors, [])) as CopyOf<D>[];
+    return (await read(
+      tensors.map((tensor) => tensor._managed),
+      [],
+    )) as CopyOf<D>[];
   }
 
   #takenToPython(x: Exchangeable, options: { copy?: boolean | undefined }): PyProxy {
@@ -164,36 +169,36 @@ export class Bridge {
   }
 
   /** @internal A new hold in the C core, as a number that Python can carry. */
-  hold(tensor: Tensor, copy?: boolean): number {
-    tensor._check();
+  hold(tensor: ManagedTensor, copy?: boolean): number {
+    tensor.check();
     if (copy) {
-      const fresh = tensor._packed();
+      const fresh = tensor.pack();
       try {
         return this.hold(fresh);
       } finally {
         fresh.release();
       }
     }
-    if (tensor.device.type === WEBGPU) {
-      retainSlot(tensor._handle);
+    if (tensor.isOnGPU) {
+      retainSlot(tensor.handle);
       try {
-        return this.#heap.wrap(tensor._handle, tensor);
+        return this.#heap.wrap(tensor.handle, tensor);
       } catch (error) {
-        releaseSlot(tensor._handle);
+        releaseSlot(tensor.handle);
         throw error;
       }
     }
-    if (tensor._storage === this.#heap) return this.#heap.share(tensor);
+    if (tensor.storage === this.#heap) return this.#heap.share(tensor);
     if (copy === false) {
       throw new CopyError(
         `Python cannot see the memory of ${tensor.toString()}: a copy is needed, which copy: false forbids; ` +
           "fill a tensor from bridge.empty() instead",
       );
     }
-    const made = this.#heap.empty(tensor._shape, tensor._type);
+    const made = this.#heap.empty(tensor.shape, tensor.dtype);
     try {
-      made._bytes().set(tensor._as(tensor._type));
-      return made._detach();
+      made.bytes().set(tensor.as(tensor.dtype));
+      return made.detach();
     } catch (error) {
       made.release();
       throw error;
@@ -202,9 +207,9 @@ export class Bridge {
 }
 
 /** A packed copy in place of a tensor that only the caller has. */
-function packed(tensor: Tensor): Tensor {
+function packed(tensor: ManagedTensor): ManagedTensor {
   try {
-    return tensor._packed();
+    return tensor.pack();
   } finally {
     tensor.release();
   }

@@ -1,5 +1,5 @@
 import { shared } from "../core/realm.js";
-import { releaseSlot } from "../webgpu/buffers.js";
+import { releaseSlot } from "../webgpu/references.js";
 import type { Bridge } from "./bridge.js";
 import { Devices } from "./devices.js";
 import * as entries from "./entries.js";

@@ -1,6 +1,6 @@
 import type { GPUDevice } from "../core/globals.js";
-import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
-import { checkAlive, siteOf } from "../webgpu/faults.js";
+import { checkAlive, type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
+import { siteOf } from "../webgpu/faults.js";
 import { type Features, features, featuresAtOnce } from "../webgpu/features.js";
 import type { RequestDeviceOptions } from "../webgpu/request.js";
 import { state } from "../webgpu/state.js";

@@ -2,15 +2,14 @@ import { CPU_DEVICE } from "../core/device.js";
 import { IS_SUBBYTE_TYPE_PADDED, READ_ONLY, WEBGPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypePacked } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
-import { rowMajorStrides } from "../core/shape.js";
 import {
   type Chunk,
-  type Described,
+  ManagedTensor,
   type Place,
   type Storage,
   unclonable,
-} from "../core/storage.js";
-import { Tensor } from "../core/tensor.js";
+} from "../core/managed.js";
+import { rowMajorStrides } from "../core/shape.js";
 import { adoptSlot, tensorOfSlot } from "../webgpu/buffers.js";
 import * as L from "./layout.js";
 
@@ -60,7 +59,7 @@ export interface WasmHost {
   fail(): never;
 }
 
-/** Storage in one Pyodide's memory. `_handle` of its tensors is a hold in the C core. */
+/** Storage in one Pyodide's memory. `handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {
   readonly guard = unclonable;
   /** Growth detaches old views, so `data` detects it. */
@@ -83,7 +82,7 @@ export class HeapStorage implements Storage {
   }
 
   /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
-  borrow(object: number, writable: boolean): Tensor {
+  borrow(object: number, writable: boolean): ManagedTensor {
     const { host } = this;
     const { suspender } = host;
     host.checkGil();
@@ -111,28 +110,28 @@ export class HeapStorage implements Storage {
     }
   }
 
-  share(tensor: Described): number {
-    return this.#handleAt(this.host.enter((core) => core.share(tensor._handle)));
+  share(tensor: ManagedTensor): number {
+    return this.#handleAt(this.host.enter((core) => core.share(tensor.handle)));
   }
 
   view(
-    tensor: Described,
+    tensor: ManagedTensor,
     shape: readonly number[],
     strides: readonly number[] | null,
     offset: number,
   ): Place {
     this.#writeScratch(shape, strides ?? rowMajorStrides(shape), 0);
-    const call = (core: CoreExports) => core.view(tensor._handle, shape.length, offset);
+    const call = (core: CoreExports) => core.view(tensor.handle, shape.length, offset);
     return this.#placeAt(this.host.enter(call));
   }
 
-  pack(tensor: Described): Place {
-    return this.#placeAt(this.host.enter((core) => core.pack(tensor._handle)));
+  pack(tensor: ManagedTensor): Place {
+    return this.#placeAt(this.host.enter((core) => core.pack(tensor.handle)));
   }
 
-  chunk(tensor: Described, dtype: DType, first: number): Chunk {
+  chunk(tensor: ManagedTensor, dtype: DType, first: number): Chunk {
     const { host } = this;
-    const count = host.enter((core) => core.chunk(tensor._handle, dtype.packed, first));
+    const count = host.enter((core) => core.chunk(tensor.handle, dtype.packed, first));
     if (count === 0) host.fail();
     const { words, buffer } = host.memory;
     const start = L.readInt64(words, this.#scratch);
@@ -150,20 +149,20 @@ export class HeapStorage implements Storage {
   }
 
   /** Fresh memory, aligned to 256 bytes, contents undefined. */
-  empty(shape: readonly number[], dtype: DType): Tensor {
+  empty(shape: readonly number[], dtype: DType): ManagedTensor {
     this.#writeScratch(shape, null, 0);
     const call = (core: CoreExports) => core.empty(shape.length, dtype.packed, dtype.flags);
     return this.adopt(this.host.enter(call));
   }
 
   /** A C managed tensor, held by the handle returned, that takes over one reference of `slot`. */
-  wrap(slot: number, tensor: Tensor): number {
-    const { device, _shape, _strides, _type, readOnly, byteOffset } = tensor;
-    this.#writeScratch(_shape, _strides, byteOffset);
-    const flags = _type.flags | (readOnly ? READ_ONLY : 0);
-    const strided = _strides === null ? 0 : 1;
+  wrap(slot: number, tensor: ManagedTensor): number {
+    const { device, shape, strides, dtype, readOnly, start } = tensor;
+    this.#writeScratch(shape, strides, start);
+    const flags = dtype.flags | (readOnly ? READ_ONLY : 0);
+    const strided = strides === null ? 0 : 1;
     const call = (core: CoreExports) =>
-      core.wrap(slot, device.id, _shape.length, _type.packed, flags, strided);
+      core.wrap(slot, device.id, shape.length, dtype.packed, flags, strided);
     return this.#handleAt(this.host.enter(call));
   }
 
@@ -171,25 +170,25 @@ export class HeapStorage implements Storage {
    * A WebGPU tensor that a `dlw_tensor` describes, without a hold: for one call, after which the
    * caller detaches it.
    */
-  peek(address: number): Tensor {
+  peek(address: number): ManagedTensor {
     return this.#read(address, 0, tensorOfSlot);
   }
 
   /** The tensor that a `dlw_tensor` describes. Takes over its hold, also if it throws. */
-  adopt(address: number): Tensor {
+  adopt(address: number): ManagedTensor {
     const handle = this.#handleAt(address);
-    let tensor: Tensor;
+    let tensor: ManagedTensor;
     try {
       tensor = this.#read(address, handle, adoptSlot);
     } catch (error) {
       this.release(handle);
       throw error;
     }
-    if (tensor._storage !== this) this.release(handle); // it holds a GPUBuffer of its own
+    if (tensor.storage !== this) this.release(handle); // it holds a GPUBuffer of its own
     return tensor;
   }
 
-  #read(address: number, handle: number, onGPU: typeof tensorOfSlot): Tensor {
+  #read(address: number, handle: number, onGPU: typeof tensorOfSlot): ManagedTensor {
     const words = this.host.memory.words;
     // Unsigned shifts, since addresses beyond 2 GiB are negative numbers here.
     const at = address >>> 2;
@@ -225,7 +224,16 @@ export class HeapStorage implements Storage {
       );
     }
     if (!onCPU) return onGPU(data, offset, dtype, shape, readOnly, strides);
-    return new Tensor(this, handle, data + offset, dtype, shape, strides, CPU_DEVICE, readOnly);
+    return new ManagedTensor(
+      this,
+      handle,
+      data + offset,
+      dtype,
+      shape,
+      strides,
+      CPU_DEVICE,
+      readOnly,
+    );
   }
 
   /** The handle of a `dlw_tensor`. */

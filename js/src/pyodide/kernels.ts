@@ -1,12 +1,15 @@
-import { isTensor } from "../core/tensor.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { Batch } from "../webgpu/batch.js";
-import { extentOf } from "../webgpu/buffers.js";
 import { calledAt } from "../webgpu/faults.js";
 import type { Part } from "../webgpu/formulas/formulas.js";
-import { type Argument, Kernel } from "../webgpu/kernel.js";
+import { Kernel } from "../webgpu/kernel.js";
+import { extentOf } from "../webgpu/references.js";
 import { CALL_ARGUMENTS } from "./layout.js";
 import type { Address, DeviceId, KernelNumber, Site, Work } from "./numbers.js";
 import { deviceOf, type Python } from "./python.js";
+
+/** An argument of a call. */
+type Given = ManagedTensor | number;
 
 /** The kind of an argument whose value is the address of a `dlw_tensor` (wasm/bridge.c); 0: a number. */
 const TENSOR = 1;
@@ -59,10 +62,10 @@ export class Kernels {
   /** Runs the kernel of a call, resolving to the GPU's time in ms, unless it was given up before. */
   time(work: Work, kernel: Kernel): Promise<number> {
     return this.#python.waits.until(work, async (signal) => {
-      const held: Argument[] = [];
+      const held: Given[] = [];
       try {
         const call = this.#call((args, workgroups, site) => {
-          for (const arg of args) held.push(isTensor(arg) ? arg._share() : arg);
+          for (const arg of args) held.push(typeof arg === "number" ? arg : arg.share());
           return { workgroups, site };
         });
         const { timed } = await import("../webgpu/late.js");
@@ -72,7 +75,7 @@ export class Kernels {
           calledAt(call.site, () => kernel.run(held, { workgroups, timestampWrites }));
         });
       } finally {
-        for (const arg of held) if (isTensor(arg)) arg.release();
+        for (const arg of held) if (typeof arg !== "number") arg.release();
       }
     });
   }
@@ -99,7 +102,9 @@ export class Kernels {
 
   /** Whether a batch will write to a tensor, or, for `writing`, use it. */
   batchUses(address: Address, batch: Batch, writing: boolean): boolean {
-    return this.#python.during(address, (tensor) => batch._uses(extentOf(tensor), writing));
+    return this.#python.during(address, (tensor) =>
+      batch._uses(extentOf(tensor._managed), writing),
+    );
   }
 
   /** @internal Called by C with the number of a kernel. */
@@ -121,20 +126,20 @@ export class Kernels {
    * Calls `use` with the kernel call that C describes: its arguments, whose tensors have no hold;
    * the workgroups, undefined: the default; and Python's number of it.
    */
-  #call<R>(use: (args: readonly Argument[], workgroups: number[] | undefined, site: Site) => R): R {
+  #call<R>(use: (args: readonly Given[], workgroups: number[] | undefined, site: Site) => R): R {
     const call = this.#python.heap.kernelCall();
     const at = (i: number) => call[i] as number;
     const site = at(0);
     const workgroups = at(1) === 0 ? undefined : [at(1), at(2), at(3)];
     const count = at(4);
-    const args: Argument[] = [];
+    const args: Given[] = [];
     try {
       for (let i = CALL_ARGUMENTS; args.length < count; i += 2) {
         args.push(at(i) === TENSOR ? this.#python.heap.peek(at(i + 1)) : at(i + 1));
       }
       return use(args, workgroups, site);
     } finally {
-      for (const arg of args) if (isTensor(arg)) arg._detach();
+      for (const arg of args) if (typeof arg !== "number") arg.detach();
     }
   }
 }

@@ -63,6 +63,3 @@ function attachTo(pyodide: Pyodide): Bridge {
   }
   return calls.bridge;
 }
-
-// Bundlers merge modules with the same importers, so these are in one chunk with what the calls need.
-export * as webgpu from "../webgpu/index.js";

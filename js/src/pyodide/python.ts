@@ -1,6 +1,6 @@
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
-import type { Tensor } from "../core/tensor.js";
+import { Tensor } from "../core/tensor.js";
 import { deviceWithId } from "../webgpu/device.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
@@ -29,7 +29,7 @@ export class Python {
 
   /** The tensor for a Python one, with a hold of its own. */
   tensorAt(address: Address): Tensor {
-    return this.heap.borrow(address, false);
+    return new Tensor(this.heap.borrow(address, false));
   }
 
   /** The tensors for all addresses, or none. */
@@ -56,9 +56,10 @@ export class Python {
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
   give(tensor: Tensor): Handle {
-    if (tensor._storage === this.heap && tensor._handle !== 0) return tensor._detach();
+    const managed = tensor._managed;
+    if (managed.storage === this.heap && managed.handle !== 0) return managed.detach();
     try {
-      return this.bridge.hold(tensor);
+      return this.bridge.hold(managed);
     } finally {
       tensor.release();
     }
@@ -69,7 +70,7 @@ export class Python {
     const made = this.bridge.empty(shape, dtype);
     const { buffer, byteOffset, byteLength } = elements;
     if (byteLength === made.nbytes) {
-      made._bytes().set(new Uint8Array(buffer, byteOffset, byteLength));
+      made._managed.bytes().set(new Uint8Array(buffer, byteOffset, byteLength));
       return made;
     }
     made.release();

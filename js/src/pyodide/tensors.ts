@@ -4,9 +4,10 @@ import { watchOver } from "../core/leaks.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { emptyOnDevice, slotOf } from "../webgpu/buffers.js";
+import { emptyOnDevice } from "../webgpu/buffers.js";
 import { deviceWithId } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
+import { slotOf } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
 import type { Address, DeviceId, Handle, Site, Wait, Work } from "./numbers.js";
 import { deviceOf, type Python } from "./python.js";
@@ -27,7 +28,7 @@ export class Tensors {
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): Handle {
     // Nothing else can release the hold of a tensor that was made only for this call.
-    if (isTensor(value)) watchOver(value);
+    if (isTensor(value)) watchOver(value._managed);
     return this.#python.give(this.#python.bridge.tensor(value as Exchangeable));
   }
 
@@ -82,7 +83,7 @@ export class Tensors {
   }
 
   async #read(addresses: readonly Address[], signal?: AbortSignal): Promise<void> {
-    const tensors = this.#python.tensorsAt(addresses);
+    const tensors = this.#python.tensorsAt(addresses).map((tensor) => tensor._managed);
     const half = tensors.length / 2;
     let done: Promise<unknown>;
     try {
@@ -96,7 +97,7 @@ export class Tensors {
   /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
   isPooled(address: Address): boolean {
     return this.#python.during(address, (tensor) => {
-      const { origin, taken } = slotOf(tensor._handle).facts;
+      const { origin, taken } = slotOf(tensor._managed.handle).facts;
       return origin === "tensors" && !taken;
     });
   }

@@ -1,20 +1,22 @@
 import { DLPackError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { type Argument, type Bound, byPosition, packNumber } from "./arguments.js";
-import { extentOf, roundUp, slotOf } from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { calledAt, checkAlive, currentSite, nameOf, operate, Settling } from "./faults.js";
+import { managedOf } from "../core/tensor.js";
+import type { Bound } from "./arguments.js";
+import { encodeCopy } from "./buffers.js";
 import {
+  type Argument,
+  byPosition,
   checkRun,
   checkWorkgroups,
-  copyBack,
-  Kernel,
-  letGo,
-  type Prepared,
+  type Given,
+  packNumber,
   type RunOptions,
-} from "./kernel.js";
+} from "./checks/calls.js";
+import { checkAlive, nameOf, useDevice } from "./device.js";
+import { calledAt, currentSite, operate, Settling } from "./faults.js";
+import { copyBack, Kernel, letGo, type Prepared } from "./kernel.js";
 import {
   type BufferRecord,
   type Extent,
@@ -25,8 +27,8 @@ import {
   openOutcomes,
   setOutcome,
 } from "./record.js";
+import { extentOf, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
-import { maskTail } from "./tails.js";
 
 /** What {@link Batch.update} changes of a recorded call. */
 export interface BatchChanges {
@@ -36,11 +38,16 @@ export interface BatchChanges {
   workgroups?: RunOptions["workgroups"];
 }
 
+/** The same of the insides of tensors. */
+type Changes = Pick<BatchChanges, "workgroups"> & {
+  args?: Readonly<Record<number, Given>> | undefined;
+};
+
 /** @internal A recorded call: everything that WebGPU needs to run it. */
 export interface Call extends Prepared {
   readonly kernel: Kernel;
   /** Tensors with a hold of the batch, and numbers. */
-  readonly args: readonly Argument[];
+  readonly args: readonly (ManagedTensor | number)[];
   readonly workgroups: RunOptions["workgroups"];
   readonly group: GPUBindGroup;
   /** Arguments that are copied before the pass, and those that are copied back after it. */
@@ -56,8 +63,7 @@ export interface Call extends Prepared {
 
 /** @internal An argument that is copied before each run. */
 interface Aside {
-  readonly tensor: Tensor;
-  /** Its buffer. */
+  /** The buffer of the tensor. */
   readonly source: GPUBuffer;
   readonly bound: Bound;
 }
@@ -187,7 +193,10 @@ export class Batch {
    * @param index - of the call, in the order of recording; negative from the end
    * @throws RangeError for no such call or argument; what `kernel.run` throws
    */
-  update(index: number, changes: BatchChanges): void {
+  update(index: number, changes: BatchChanges): void;
+  /** @internal */
+  update(index: number, changes: Changes): void;
+  update(index: number, changes: Changes): void {
     this.#check();
     const names = { args: 1, workgroups: 1 } as const;
     checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");
@@ -197,7 +206,7 @@ export class Batch {
       throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${index}`);
     }
     checkAlive(this.#record);
-    const args = [...old.args];
+    const args: Given[] = [...old.args];
     const given = byPosition(changes.args ?? {});
     for (const [i, value] of given) {
       if (i < 0 || i >= args.length) {
@@ -213,7 +222,7 @@ export class Batch {
       ([i, x]) => typeof x === "number" && typeof old.args[i] === "number",
     );
     const call = simple
-      ? this.#rewrite(old, args, given as [number, number][], workgroups)
+      ? this.#rewrite(old, args as number[], given as [number, number][], workgroups)
       : calledAt(old.site, () => this.#prepare(old.kernel, args, workgroups));
     this.#calls = this.#calls.map((one) => (one === old ? call : one));
     if (simple) return;
@@ -224,7 +233,7 @@ export class Batch {
   /** Writes numbers into the uniforms that the call has. */
   #rewrite(
     old: Call,
-    args: readonly Argument[],
+    args: Call["args"],
     given: readonly [number, number][],
     workgroups: RunOptions["workgroups"],
   ): Call {
@@ -255,7 +264,7 @@ export class Batch {
   }
 
   /** @internal */
-  _record(kernel: object, args: readonly Argument[], options: RunOptions = {}): void {
+  _record(kernel: object, args: readonly Given[], options: RunOptions = {}): void {
     this.#check();
     if (!(kernel instanceof Kernel)) {
       throw new TypeError("a batch records kernels of its own copy of dlpack-web: load one only");
@@ -300,11 +309,11 @@ export class Batch {
     throw new ReleasedError("the batch was released: record another one, webgpu.batch(device)");
   }
 
-  #prepare(kernel: Kernel, given: readonly Argument[], workgroups: RunOptions["workgroups"]): Call {
-    const args: Argument[] = [];
+  #prepare(kernel: Kernel, given: readonly Given[], workgroups: RunOptions["workgroups"]): Call {
+    const args: (ManagedTensor | number)[] = [];
     let bound: readonly Bound[] = [];
     try {
-      if (Array.isArray(given)) for (const x of given) args.push(isTensor(x) ? x._share() : x);
+      if (Array.isArray(given)) for (const x of given) args.push(managedOf(x)?.share() ?? x);
       const prepared = kernel._prepare(Array.isArray(given) ? args : given, workgroups);
       bound = prepared.bound;
       const { result: group, outcome } = operate(this.#record, kernel._operation(), () =>
@@ -312,45 +321,44 @@ export class Batch {
       );
       this.#preparing = [...this.#preparing, outcome as Outcome];
       const about = { kernel, args, workgroups, group, prepared: outcome as Outcome };
-      return { ...prepared, ...about, ...extentsOf(args, bound), site: currentSite() };
+      return { ...prepared, ...about, ...extentsOf(bound), site: currentSite() };
     } catch (error) {
       letGo(bound);
-      for (const x of args) if (isTensor(x)) x.release();
+      for (const x of args) managedOf(x)?.release();
       throw error;
     }
   }
 }
 
 /** What a call reads and writes, and copies for that. */
-function extentsOf(args: readonly Argument[], bound: readonly Bound[]) {
+function extentsOf(bound: readonly Bound[]) {
   const reads: Extent[] = [];
   const writes: Extent[] = [];
   const asides: Aside[] = [];
-  bound.forEach((one, i) => {
-    const arg = args[i] as Argument;
-    const { extent, temporary, written, resource } = one;
+  for (const one of bound) {
+    const { extent, temporary, written, resource, tensor } = one;
     let own = extent;
     if (temporary !== 0) {
       // Of a buffer that only this call uses, only making it can have failed.
       reads.push({ facts: extent.facts, start: 0, end: 0 });
-      if (!isTensor(arg)) return;
-      asides.push({ tensor: arg, source: slotOf(arg._handle).buffer, bound: one });
-      own = extentOf(arg);
+      if (tensor === null) continue;
+      asides.push({ source: slotOf(tensor.handle).buffer, bound: one });
+      own = extentOf(tensor);
     }
     (written ? writes : reads).push(own);
     if (written) markWritten(extent.facts, resource.offset + resource.size);
-    if (written && temporary !== 0) markWritten(own.facts, endOf(arg as Tensor));
-  });
-  return { reads, writes, asides, backs: bound.filter(({ back }) => back !== null) };
+    if (written && tensor && temporary !== 0) markWritten(own.facts, endOf(tensor));
+  }
+  return { reads, writes, asides, backs: bound.filter((one) => one.written && one.temporary) };
 }
 
-function endOf(tensor: Tensor): number {
-  return tensor._start + roundUp(tensor.nbytes, 4);
+function endOf(tensor: ManagedTensor): number {
+  return tensor.start + roundUp(tensor.nbytes, 4);
 }
 
 function release({ args, bound }: Call): void {
   letGo(bound);
-  for (const arg of args) if (isTensor(arg)) arg.release();
+  for (const arg of args) managedOf(arg)?.release();
 }
 
 /** The commands of all calls: one pass, which copies interrupt. */
@@ -362,7 +370,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (asides.length > 0) {
       pass?.end();
       pass = null;
-      for (const aside of asides) copyAside(record, encoder, aside);
+      for (const aside of asides) copyAside(encoder, aside);
     }
     if (pass === null) {
       pass = encoder.beginComputePass();
@@ -377,9 +385,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (backs.length > 0) {
       pass.end();
       pass = null;
-      for (const { resource, back } of backs) {
-        copyBack(record, encoder, resource.buffer, back as Tensor);
-      }
+      for (const back of backs) copyBack(record, encoder, back);
     }
   }
   pass?.end();
@@ -387,19 +393,12 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
 }
 
 /** What `bindAside` does before a single run. */
-function copyAside(
-  record: DeviceRecord,
-  encoder: GPUCommandEncoder,
-  { tensor, source, bound: { resource, written } }: Aside,
-): void {
-  const { nbytes, _start } = tensor;
+function copyAside(encoder: GPUCommandEncoder, { bound }: Aside): void {
+  const { resource, written } = bound;
+  const tensor = bound.tensor as ManagedTensor;
   const { buffer, size } = resource;
-  const words = roundUp(nbytes, 4);
-  if (nbytes > 0) {
-    encoder.copyBufferToBuffer(source, _start, buffer, 0, words);
-    if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, buffer, 0, nbytes);
-    count(record, "copied", nbytes);
-  }
+  if (tensor.nbytes > 0) encodeCopy(encoder, tensor, buffer, 0);
+  const words = roundUp(tensor.nbytes, 4);
   // The shader may have written to the padding in an earlier run.
   if (written && size > words) encoder.clearBuffer(buffer, words, size - words);
 }

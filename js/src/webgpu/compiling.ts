@@ -1,6 +1,7 @@
 import { KernelError } from "../core/errors.js";
 import type { GPUBuffer, GPUError, GPUShaderModule } from "../core/globals.js";
-import { failure, nameOf, setSite } from "./faults.js";
+import { nameOf } from "./device.js";
+import { failure, setSite } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
 import type { DeviceRecord } from "./state.js";
 

@@ -1,6 +1,6 @@
 import { NamedDevice } from "../core/device.js";
 import { WEBGPU } from "../core/dlpack.js";
-import { DeviceError, textOf } from "../core/errors.js";
+import { DeviceError, DeviceLostError, textOf } from "../core/errors.js";
 import type { GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { Pool } from "./pool.js";
 import { type DeviceRecord, type FaultListener, state } from "./state.js";
@@ -52,6 +52,21 @@ function isDevice(gpu: GPUDevice): boolean {
     typeof queue?.submit === "function" &&
     typeof lost?.then === "function" &&
     typeof limits?.maxBufferSize === "number"
+  );
+}
+
+/** "webgpu:0" with the device's label, for messages. */
+export function nameOf({ device }: DeviceRecord): string {
+  return device.gpu.label ? `${device} ("${device.gpu.label}")` : `${device}`;
+}
+
+/** Throws DeviceLostError unless the device works. */
+export function checkAlive({ lost, device }: DeviceRecord): void {
+  if (lost === null) return;
+  throw new DeviceLostError(
+    // In Python: lost(device, why)
+    `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
+    { device },
   );
 }
 

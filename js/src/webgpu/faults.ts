@@ -3,8 +3,9 @@
  * own error scopes, and their errors stay with the tensors that it wrote. Reading one of those
  * raises the fault; other tensors are unaffected.
  */
-import { DeviceError, DeviceLostError } from "../core/errors.js";
+import { DeviceError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
+import { checkAlive, nameOf } from "./device.js";
 import {
   type Extent,
   type Fault,
@@ -199,11 +200,6 @@ export function failure(
   return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, { device, cause });
 }
 
-/** "webgpu:0" with the device's label, for messages. */
-export function nameOf({ device }: DeviceRecord): string {
-  return device.gpu.label ? `${device} ("${device.gpu.label}")` : `${device}`;
-}
-
 export function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefined): void {
   const timer: unknown = setTimeout(() => {
     if (fault.told) return;
@@ -248,16 +244,6 @@ export async function ask(
   if (first === undefined) return;
   first.told = true;
   throw first.error;
-}
-
-/** Throws DeviceLostError unless the device works. */
-export function checkAlive({ lost, device }: DeviceRecord): void {
-  if (lost === null) return;
-  throw new DeviceLostError(
-    // In Python: lost(device, why)
-    `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
-    { device },
-  );
 }
 
 /** `GPUMapMode.READ`, which is a global only where WebGPU is. */

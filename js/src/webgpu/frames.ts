@@ -6,8 +6,7 @@
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
-import { useDevice } from "./device.js";
-import { checkAlive } from "./faults.js";
+import { checkAlive, useDevice } from "./device.js";
 import { checkImageOptions, type FromImageOptions, type Scratch, takeImage } from "./images.js";
 import { type FrameSource, type Source, sourceOf } from "./sources.js";
 import type { DeviceRecord } from "./state.js";

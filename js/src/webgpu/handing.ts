@@ -2,11 +2,13 @@
  * Faults between libraries (js/EXCHANGE.md, E1 to E4): pending work of exported tensors, and the
  * reports of foreign producers.
  */
+
 import { DeviceError } from "../core/errors.js";
-import type { Tensor } from "../core/tensor.js";
-import { extentOf, slotOf } from "./buffers.js";
-import { checkAlive, Settling, tellLater } from "./faults.js";
+import type { ManagedTensor } from "../core/managed.js";
+import { checkAlive } from "./device.js";
+import { Settling, tellLater } from "./faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
+import { extentOf, slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 /** The key of the buffer's record in a `fault` function of any copy of this library. */
@@ -17,8 +19,8 @@ const FACTS = Symbol.for("dlpack-web.facts");
  *
  * @throws the fault of the elements, if it is known already; DeviceLostError
  */
-export function faultOf(tensor: Tensor): () => Promise<Error | null> | null {
-  const { record } = slotOf(tensor._handle);
+export function faultOf(tensor: ManagedTensor): () => Promise<Error | null> | null {
+  const { record } = slotOf(tensor.handle);
   checkAlive(record);
   const extent = extentOf(tensor);
   const known = openOutcomes(extent).find(({ fault }) => fault)?.fault;
@@ -70,8 +72,8 @@ function isReport(outcome: Outcome): outcome is Reported {
  *
  * @throws what `fault` throws
  */
-export function joinFault(tensor: Tensor, fault: () => unknown): void {
-  const { record } = slotOf(tensor._handle);
+export function joinFault(tensor: ManagedTensor, fault: () => unknown): void {
+  const { record } = slotOf(tensor.handle);
   const extent = extentOf(tensor);
   if ((fault as { [FACTS]?: unknown })[FACTS] === extent.facts) return;
   const reported = fault() ?? null;

@@ -1,4 +1,3 @@
-import { WEBGPU } from "../core/dlpack.js";
 import { dtypeNamed } from "../core/dtype.js";
 import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type {
@@ -12,11 +11,15 @@ import type {
   OffscreenCanvas,
   VideoFrame,
 } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions, type Names } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { allocate, MAKING, refuseRecorded, slotOf, tensorOfSlot } from "./buffers.js";
-import { useDevice } from "./device.js";
-import { ask, checkAlive, nameOf, operate } from "./faults.js";
+import { isTensor, Tensor } from "../core/tensor.js";
+import { tensorOfSlot } from "./buffers.js";
+import { refuseRecorded } from "./checks/tensors.js";
+import { checkAlive, nameOf, useDevice } from "./device.js";
+import { ask, operate } from "./faults.js";
+import { allocate, MAKING } from "./making.js";
+import { slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import { draw, paint, pull } from "./texture.js";
 
@@ -136,7 +139,7 @@ export async function takeImage(
         bitmap.close();
       }
     }
-    return tensor;
+    return new Tensor(tensor);
   } catch (error) {
     tensor.release();
     checkAlive(record);
@@ -181,14 +184,14 @@ export function checkImageOptions<O extends FromImageOptions>(
  * @returns a new texture, which the caller destroys
  */
 export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
-  const record = checkImage(tensor);
+  const [record, image] = checkImage(tensor);
   const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
   const what = `toTexture of ${tensor.toString()}`;
   const { result: texture, outcome } = operate(record, { what, filters: MAKING }, () =>
-    createTexture(record, tensor, usage),
+    createTexture(record, image, usage),
   );
   try {
-    await ask(record, [draw(record, what, tensor, texture, outcome)]);
+    await ask(record, [draw(record, what, image, texture, outcome)]);
     return texture;
   } catch (error) {
     texture.destroy();
@@ -211,11 +214,11 @@ export async function toCanvas(
   tensor: Tensor,
   canvas: HTMLCanvasElement | OffscreenCanvas,
 ): Promise<void> {
-  const record = checkImage(tensor);
+  const [record, image] = checkImage(tensor);
   if (typeof canvas?.getContext !== "function") {
     throw new TypeError(`toCanvas needs a canvas, not ${tagOf(canvas)}`);
   }
-  const [height, width] = tensor.shape as [number, number, number];
+  const [height, width] = image.shape as [number, number, number];
   const context = contextOf(canvas);
   if (canvas.width !== width) canvas.width = width;
   if (canvas.height !== height) canvas.height = height;
@@ -236,7 +239,7 @@ export async function toCanvas(
     }
     return context.getCurrentTexture();
   });
-  await ask(record, [paint(record, what, tensor, texture, outcome)]);
+  await ask(record, [paint(record, what, image, texture, outcome)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {
@@ -313,19 +316,20 @@ function checkSize(record: DeviceRecord, what: string, width: number, height: nu
   );
 }
 
-/** The record of the device that a tensor is on, if the tensor can be drawn. */
-function checkImage(tensor: Tensor): DeviceRecord {
-  if (!isTensor(tensor)) throw new TypeError(`a Tensor is needed, not ${textOf(tensor)}`);
-  tensor._check();
+/** A tensor that can be drawn, and the record of its device. */
+function checkImage(given: Tensor): [DeviceRecord, ManagedTensor] {
+  if (!isTensor(given)) throw new TypeError(`a Tensor is needed, not ${textOf(given)}`);
+  const tensor = given._managed;
+  tensor.check();
   const { shape, dtype, device } = tensor;
-  if (device.type !== WEBGPU) {
+  if (!tensor.isOnGPU) {
     throw new UnsupportedError(
       `${tensor.toString()} is not on a GPU: upload it with to(gpuDevice)`,
       { device },
     );
   }
   refuseRecorded(tensor, false);
-  checkDType(`${tensor.toString()} as an image`, dtype);
+  checkDType(`${tensor.toString()} as an image`, dtype.name);
   const [height = 0, width = 0, channels = 0] = shape;
   if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {
     const needed = "[height, width, channels], channels being 1, 3 or 4";
@@ -337,14 +341,14 @@ function checkImage(tensor: Tensor): DeviceRecord {
       },
     );
   }
-  const { record } = slotOf(tensor._handle);
+  const { record } = slotOf(tensor.handle);
   checkAlive(record);
   checkSize(record, tensor.toString(), width, height);
-  return record;
+  return [record, tensor];
 }
 
 /** A texture of a tensor's height and width. */
-function createTexture({ device }: DeviceRecord, tensor: Tensor, usage: number): GPUTexture {
+function createTexture({ device }: DeviceRecord, tensor: ManagedTensor, usage: number): GPUTexture {
   const [height, width] = tensor.shape as [number, number];
   return device.gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage });
 }
@@ -354,7 +358,7 @@ function upload(
   record: DeviceRecord,
   source: GPUCopyExternalImageSource,
   what: string,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   scratch: Scratch,
 ): GPUTexture {
   const { queue } = record.device.gpu;

@@ -2,6 +2,7 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 export { type Batch, type BatchChanges, batch } from "./batch.js";
+export type { Argument, RunOptions } from "./checks/calls.js";
 export { type DeviceStats, listenForFaults, stats } from "./device.js";
 export {
   ElementwiseKernel,
@@ -27,7 +28,7 @@ export {
   toCanvas,
   toTexture,
 } from "./images.js";
-export { type Argument, Kernel, type KernelOptions, type RunOptions } from "./kernel.js";
+export { Kernel, type KernelOptions } from "./kernel.js";
 export { pageDevice } from "./page.js";
 export type { FaultListener } from "./state.js";
 export type { RequestDeviceOptions, TimestampWrites };

@@ -1,17 +1,25 @@
-import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
+import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { type Argument, type Bound, bind, countOf, separate } from "./arguments.js";
-import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { ask, checkAlive, type Operation, operate } from "./faults.js";
+import { managedOf } from "../core/tensor.js";
+import { type Bound, bind, separate } from "./arguments.js";
+import {
+  type Argument,
+  checkArgumentCount,
+  checkRun,
+  checkWorkgroups,
+  countOf,
+  type Given,
+  type RunOptions,
+} from "./checks/calls.js";
+import { checkAlive, count, useDevice } from "./device.js";
+import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
+import { extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
 import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
-
-export type { Argument };
 
 /** Options of {@link Kernel}. */
 export interface KernelOptions {
@@ -24,25 +32,6 @@ export interface KernelOptions {
    * same scalar type; narrower types as words of u32; structures by their size.
    */
   check?: boolean | undefined;
-}
-
-/** One to three numbers; for an array of unknown length, TypeScript accepts any. */
-export type Workgroups = readonly number[] & {
-  readonly 0?: number;
-  readonly 1?: number;
-  readonly 2?: number;
-  readonly 3?: never;
-};
-
-/** Options of {@link Kernel.run}. */
-export interface RunOptions {
-  /**
-   * Workgroups along x, y, z; omitted ones are 1. A number is x. Default: one invocation for each
-   * element of the array that the shader sees in the first argument that it may write to.
-   */
-  workgroups?: number | Workgroups | undefined;
-  /** Where the pass writes its times: see `webgpu.timed`. */
-  timestampWrites?: TimestampWrites | undefined;
 }
 
 /** A call that passed all checks. Release the temporary slots of `bound` after its last submit. */
@@ -168,7 +157,10 @@ export class Kernel {
    * and dtypes that the shader would misread, RangeError for wrong numbers of arguments or
    * workgroups. Later GPU errors are thrown by reading the kernel's results
    */
-  run(args: readonly Argument[], options: RunOptions = {}): void {
+  run(args: readonly Argument[], options?: RunOptions): void;
+  /** @internal */
+  run(args: readonly Given[], options?: RunOptions): void;
+  run(args: readonly Given[], options: RunOptions = {}): void {
     if (recording.batch !== null) {
       recording.batch._record(this, args, options);
       return;
@@ -184,16 +176,17 @@ export class Kernel {
   }
 
   /** @internal Checks the arguments and counts, and copies aside what must be. */
-  _prepare(args: readonly Argument[], workgroups: RunOptions["workgroups"]): Prepared {
+  _prepare(args: readonly Given[], workgroups: RunOptions["workgroups"]): Prepared {
     const record = this._record;
-    this.#checkCount(args);
+    const { bindings } = this.#shader;
+    if (bindings !== null) checkArgumentCount(this._label, bindings, args.length);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
     const bound: Bound[] = [];
     try {
       args.forEach((arg, i) => {
         bound.push(bind(record, arg, i, this._declared(i), this.#check));
       });
-      separate(record, args, bound);
+      separate(record, bound);
       return { bound, groups };
     } catch (error) {
       letGo(bound);
@@ -217,19 +210,8 @@ export class Kernel {
     };
   }
 
-  #checkCount(args: readonly Argument[]): void {
-    const { bindings } = this.#shader;
-    if (bindings === null || args.length === bindings.length) return;
-    const names = bindings.map((binding) => binding.name).join(", ") || "none";
-    throw new RangeError(
-      // In Python: wrong_count(label, names, count, given)
-      `kernel "${this._label}" takes an argument for each binding that it declares ` +
-        `(${names}): ${bindings.length}, not ${args.length}`,
-    );
-  }
-
   /** One invocation for each element of the first argument that the shader may write to. */
-  #usualGroups(args: readonly Argument[]): number[] {
+  #usualGroups(args: readonly Given[]): number[] {
     const { bindings, workgroup } = this.#shader;
     const refuse = (why: string) =>
       new UnsupportedError(
@@ -259,8 +241,8 @@ export class Kernel {
         // In Python: writes_nothing()
         "it writes to no binding",
       );
-    const arg = args[index];
-    if (!isTensor(arg)) return [1]; // bind() throws for it
+    const arg = managedOf(args[index]);
+    if (arg === undefined) return [1]; // bind() throws for it
     const invocations = countOf(arg, binding);
     if (invocations === null)
       throw refuse(
@@ -286,7 +268,9 @@ export class Kernel {
       {
         ...this._operation(),
         reads: bound.map(({ extent }) => extent),
-        writes: written.map(({ extent, back }) => (back ? extentOf(back) : extent)),
+        writes: written.map(({ extent, tensor, temporary }) =>
+          temporary ? extentOf(tensor as ManagedTensor) : extent,
+        ),
       },
       () => {
         const encoder = gpu.createCommandEncoder();
@@ -295,9 +279,7 @@ export class Kernel {
         pass.setBindGroup(0, this._group(bound));
         pass.dispatchWorkgroups(x, y, z);
         pass.end();
-        for (const { resource, back } of written) {
-          if (back) copyBack(record, encoder, resource.buffer, back);
-        }
+        for (const one of written) if (one.temporary) copyBack(record, encoder, one);
         gpu.queue.submit([encoder.finish()]);
       },
     );
@@ -331,26 +313,12 @@ export function letGo(bound: readonly Bound[]): void {
 export function copyBack(
   record: DeviceRecord,
   encoder: GPUCommandEncoder,
-  aside: GPUBuffer,
-  tensor: Tensor,
+  { resource, tensor }: Bound,
 ): void {
-  const { buffer } = slotOf(tensor._handle);
-  encoder.copyBufferToBuffer(aside, 0, buffer, tensor._start, roundUp(tensor.nbytes, 4));
-  count(record, "copied", tensor.nbytes);
-}
-
-/** Throws TypeError for arguments of a run that are no array. */
-export function checkArguments(args: unknown): void {
-  if (Array.isArray(args)) return;
-  const given = isTensor(args) ? textOf(args) : tagOf(args);
-  throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
-}
-
-/** Throws TypeError for arguments and options of a run that are none. */
-export function checkRun(args: unknown, options: unknown): void {
-  checkArguments(args);
-  const names = { workgroups: 1, timestampWrites: 1 } as const;
-  checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
+  const { handle, start, nbytes } = tensor as ManagedTensor;
+  const { buffer } = slotOf(handle);
+  encoder.copyBufferToBuffer(resource.buffer, 0, buffer, start, roundUp(nbytes, 4));
+  count(record, "copied", nbytes);
 }
 
 const COMPUTE = 4; // GPUShaderStage.COMPUTE
@@ -363,22 +331,4 @@ function bindGroupLayout(device: GPUDevice, bindings: readonly Binding[]): GPUBi
       buffer: { type },
     })),
   });
-}
-
-export function checkWorkgroups(
-  record: DeviceRecord,
-  given: RunOptions["workgroups"],
-): Prepared["groups"] {
-  const counts = typeof given === "number" ? [given] : given;
-  const limit = record.device.gpu.limits.maxComputeWorkgroupsPerDimension;
-  const valid = (n: number) => Number.isInteger(n) && n >= 1 && n <= limit;
-  if (Array.isArray(counts) && counts.length >= 1 && counts.length <= 3 && counts.every(valid)) {
-    const [x = 1, y = 1, z = 1] = counts;
-    return [x, y, z];
-  }
-  throw new RangeError(
-    // In Python: wrong_workgroups(limit, given)
-    `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
-      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
-  );
 }

@@ -1,9 +1,20 @@
-import { type BufferRecord, isSound, type Origin } from "./record.js";
+import { agree, type BufferRecord, FORMAT, type Origin } from "./record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, the least recently used go first. */
 const BUDGET = 256 << 20;
 /** After so long without use, all are destroyed. */
 const IDLE_MS = 10_000;
+
+/**
+ * Whether an idle buffer is presumably usable. If no error scope watched its creation, or foreign
+ * code has had it, any later error of the device may mean that it is invalid.
+ */
+export function isSound(record: BufferRecord, now: number): boolean {
+  if (record.format !== FORMAT && agree(record).taken) return false;
+  const { making, work, seen, troubles } = record;
+  if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
+  return troubles === now || (making?.fault === null && !seen);
+}
 
 /** Idle buffers by purpose and size, the most recently used kind at the end. */
 export class Pool {

@@ -7,7 +7,7 @@ import type { GPUBuffer } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 
 /** Number of the fields below. To add a field, increment it and extend {@link agree}. */
-const FORMAT = 1;
+export const FORMAT = 1;
 
 const known = shared("buffers", () => ({
   records: new WeakMap<GPUBuffer, BufferRecord>(),
@@ -120,17 +120,6 @@ export function agree(record: BufferRecord): BufferRecord {
 /** Whether we made the buffer, and no code that follows the protocol can destroy it. */
 export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
   return (origin === "tensors" || origin === "single") && !lent && !taken;
-}
-
-/**
- * Whether an idle buffer is presumably usable. If no error scope watched its creation, or foreign
- * code has had it, any later error of the device may mean that it is invalid.
- */
-export function isSound(record: BufferRecord, now: number): boolean {
-  if (record.format !== FORMAT && agree(record).taken) return false;
-  const { making, work, seen, troubles } = record;
-  if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
-  return troubles === now || (making?.fault === null && !seen);
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { GPUTexture } from "../core/globals.js";
-import type { Tensor } from "../core/tensor.js";
+import type { ManagedTensor } from "../core/managed.js";
 import { bindAlone } from "./arguments.js";
-import { extentOf, releaseSlot } from "./buffers.js";
 import { operate } from "./faults.js";
 import type { Outcome } from "./record.js";
+import { extentOf, releaseSlot } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import type { Binding } from "./wgsl.js";
 
@@ -16,14 +16,14 @@ export function pull(
   record: DeviceRecord,
   what: string,
   texture: GPUTexture,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   after: Outcome | null,
 ): void {
   const channels = tensor.shape[2] as number;
-  const whole = tensor.dtype === "float32" && channels === 4;
+  const whole = tensor.dtype.name === "float32" && channels === 4;
   const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
   const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
-  const code = whole ? PIXELS : fromTexture(tensor.dtype, channels);
+  const code = whole ? PIXELS : fromTexture(tensor.dtype.name, channels);
   dispatch(record, what, code, tensor, "storage", texture, [x, Math.ceil(groups / x)], after);
 }
 
@@ -35,11 +35,11 @@ export function pull(
 export function draw(
   record: DeviceRecord,
   what: string,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   texture: GPUTexture,
   after: Outcome | null,
 ): Outcome | null {
-  const code = toStorageTexture(tensor.dtype, tensor.shape[2] as number);
+  const code = toStorageTexture(tensor.dtype.name, tensor.shape[2] as number);
   const groups = [Math.ceil(texture.width / 8), Math.ceil(texture.height / 8)] as const;
   return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, after);
 }
@@ -52,13 +52,13 @@ export function draw(
 export function paint(
   record: DeviceRecord,
   what: string,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   texture: GPUTexture,
   after: Outcome | null,
 ): Outcome | null {
   const { gpu } = record.device;
   const { format } = texture as { format: GPUTextureFormat };
-  const code = toFragments(tensor.dtype, tensor.shape[2] as number);
+  const code = toFragments(tensor.dtype.name, tensor.shape[2] as number);
   const make = () => {
     const module = gpu.createShaderModule({ code });
     const fragment = { module, targets: [{ format }] };
@@ -89,7 +89,7 @@ function dispatch(
   record: DeviceRecord,
   what: string,
   code: string,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   type: TensorUse,
   texture: GPUTexture,
   [x, y]: readonly [number, number],
@@ -133,7 +133,7 @@ interface Passes<P extends Pipeline> {
 /** Submits what `encode` does with one of our shaders and a tensor, which is `@binding(0)`. */
 function submit<P extends Pipeline>(
   record: DeviceRecord,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   { what, type, after, key, make }: Passes<P>,
   encode: (encoder: GPUCommandEncoder, pipeline: P, entry: GPUBindGroupEntry) => void,
 ): Outcome | null {

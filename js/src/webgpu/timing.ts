@@ -1,8 +1,8 @@
 import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
-import { Usage } from "./buffers.js";
-import { useDevice } from "./device.js";
-import { ask, checkAlive, collecting, mapAfter, nameOf, operate, readMapped } from "./faults.js";
+import { checkAlive, nameOf, useDevice } from "./device.js";
+import { ask, collecting, mapAfter, operate, readMapped } from "./faults.js";
+import { Usage } from "./references.js";
 
 const QUERY_RESOLVE = 0x200;
 const MAKING = ["validation", "out-of-memory"] as const;

@@ -1,58 +1,46 @@
-// What has tensors of GPUs also exchanges them: bundlers keep both in one chunk.
+// What has tensors of GPUs also exchanges them.
 import "../exchange/index.js";
-import { CPU } from "../core/dlpack.js";
+import type { AnyTypedArray } from "../core/dtype.js";
 import { gather, putBytes } from "../core/elements.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
-import { spanOfTensor } from "../core/storage.js";
-import {
-  bytesOfTarget,
-  checkTarget,
-  isTensor,
-  registerDeviceLayer,
-  type Target,
-  type Tensor,
-} from "../core/tensor.js";
+import { registerDeviceLayer } from "../core/layers.js";
+import { ManagedTensor } from "../core/managed.js";
+import { bytesOfOut, checkOut, type Out, readInto } from "../core/targets.js";
 import { needCopy } from "../exchange/produce.js";
 import type { Needs } from "../exchange/types.js";
+import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
+import { checkUsage, checkWholeWords, refuseRecorded } from "./checks/tensors.js";
+import { checkAlive, count, useDevice } from "./device.js";
+import { mapAfter, operate, readMapped } from "./faults.js";
+import { faultOf, joinFault } from "./handing.js";
+import { type AllocateOptions, makeBuffer } from "./making.js";
+import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import {
-  type AllocateOptions,
-  bufferOf,
   capacityOf,
-  checkUsage,
-  copyOf,
   DEFAULT_USAGE,
   extentOf,
-  fromBuffer,
   type LiveSlot,
-  lend,
-  makeBuffer,
-  refuseRecorded,
   roundUp,
   slotOf,
-  tensorOfSlot,
   Usage,
-} from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { checkAlive, mapAfter, operate, readMapped } from "./faults.js";
-import { faultOf, joinFault } from "./handing.js";
-import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
+} from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import { upload, uploadNew, write } from "./upload.js";
 
 // --- for other consumers ----------------------------------------------------------------------------------
 
 /** Implements `fit` for a GPU tensor. */
-export function fit(held: Tensor, needs: Needs, copy: boolean | undefined): Tensor {
+export function fit(held: ManagedTensor, needs: Needs, copy: boolean | undefined): ManagedTensor {
   const { offset, padTo = 4, exactUsage } = needs;
   const usage = needs.usage ?? exactUsage ?? Usage.STORAGE;
-  const { buffer } = slotOf(held._handle);
+  const { buffer } = slotOf(held.handle);
   const size = Math.max(roundUp(held.nbytes, padTo), padTo);
   const misfit =
-    held._strides !== null
-      ? `has strides [${held._strides}]`
-      : held._start !== (offset ?? roundUp(held._start, 4))
-        ? `begins at byte ${held._start} of its GPUBuffer, not at ${offset ?? "a multiple of 4"}`
+    held.strides !== null
+      ? `has strides [${held.strides}]`
+      : held.start !== (offset ?? roundUp(held.start, 4))
+        ? `begins at byte ${held.start} of its GPUBuffer, not at ${offset ?? "a multiple of 4"}`
         : !(capacityOf(held) >= size)
           ? `has ${capacityOf(held)} bytes to itself in its GPUBuffer, not ${size}`
           : (buffer.usage & usage) !== usage
@@ -60,18 +48,18 @@ export function fit(held: Tensor, needs: Needs, copy: boolean | undefined): Tens
             : exactUsage !== undefined && buffer.usage !== exactUsage
               ? `has GPUBufferUsage flags ${buffer.usage}, not exactly ${exactUsage}`
               : null;
-  if (misfit === null && !copy) return held._share();
+  if (misfit === null && !copy) return held.share();
   if (misfit) needCopy(held, copy, misfit);
   const handle = copyOf(held, allocateFor(needs));
-  return tensorOfSlot(handle, 0, held._type, held._shape, false);
+  return tensorOfSlot(handle, 0, held.dtype, held.shape, false);
 }
 
 /** Implements `fit` for a CPU tensor that goes to a device. */
-export function fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tensor {
+export function fitUpload(tensor: ManagedTensor, device: GPUDevice, needs: Needs): ManagedTensor {
   const record = useDevice(device);
   checkAlive(record);
   const { usage = DEFAULT_USAGE, padTo } = allocateFor(needs);
-  return uploadNew(tensor, record, tensor._type, usage, padTo);
+  return uploadNew(tensor, record, tensor.dtype, usage, padTo);
 }
 
 /** Options of a fresh buffer; throws UnsupportedError for needs that none can meet. */
@@ -100,8 +88,8 @@ function allocateFor({ offset = 0, padTo = 4, usage = 0, exactUsage }: Needs): A
  * staging buffer, then in `target`. `skip` of them are not the tensor's: copies begin at words.
  */
 interface Piece {
-  readonly tensor: Tensor;
-  readonly target: Target;
+  readonly tensor: ManagedTensor;
+  readonly target: Out;
   readonly slot: LiveSlot;
   readonly start: number;
   readonly length: number;
@@ -128,13 +116,13 @@ interface Batch {
  *
  * @throws the fault of the first tensor that has one
  */
-export async function read(
-  tensors: readonly Tensor[],
-  outs: readonly (Target | undefined)[],
+export async function read<O extends Out>(
+  tensors: readonly ManagedTensor[],
+  outs: readonly (O | undefined)[],
   signal?: AbortSignal,
-): Promise<Target[]> {
+): Promise<(O | AnyTypedArray)[]> {
   const batches: Batch[] = [];
-  const holds: Tensor[] = [];
+  const holds: ManagedTensor[] = [];
   const jobs: Promise<unknown>[] = [];
   const letGo = () => {
     for (const hold of holds) hold.release();
@@ -142,24 +130,25 @@ export async function read(
   try {
     signal?.addEventListener("abort", letGo);
     const targets = tensors.map((tensor, i) => {
-      tensor._check();
-      const target = outs[i] ?? tensor._newArray();
-      if (tensor.device.type !== CPU) {
-        checkTarget(tensor, target);
+      tensor.check();
+      const target = outs[i] ?? tensor.newArray();
+      if (tensor.isOnGPU) {
+        checkOut(tensor, target);
         checkUsage(tensor, "COPY_SRC", "reading");
         refuseRecorded(tensor, false);
         // The caller may release `out`, or the tensor, while the GPU works.
-        const held = isTensor(target) ? target._share() : target;
-        if (isTensor(held)) holds.push(held);
-        const source = tensor._share();
+        const held = target instanceof ManagedTensor ? target.share() : target;
+        if (held instanceof ManagedTensor) holds.push(held);
+        const source = tensor.share();
         holds.push(source);
         plan(batches, source, held);
       }
       return target;
     });
-    tensors.forEach((tensor, i) => {
-      if (tensor.device.type === CPU) jobs.push(tensor.read(targets[i] as Target));
-    });
+    const readHost = async (tensor: ManagedTensor, i: number) => {
+      if (!tensor.isOnGPU) readInto(targets[i] as Out, tensor);
+    };
+    jobs.push(...tensors.map(readHost));
     jobs.push(...batches.map(readBatch));
     for (const job of await Promise.allSettled(jobs)) {
       if (job.status === "rejected") throw job.reason;
@@ -171,22 +160,15 @@ export async function read(
   }
 }
 
-function plan(batches: Batch[], tensor: Tensor, target: Target): void {
-  const slot = slotOf(tensor._handle);
-  const { record, buffer } = slot;
+function plan(batches: Batch[], tensor: ManagedTensor, target: Out): void {
+  const slot = slotOf(tensor.handle);
+  const { record } = slot;
   checkAlive(record);
-  const span = spanOfTensor(tensor);
+  const span = tensor.span;
   const skip = span.start % 4;
   const start = span.start - skip;
   const length = span.bytes && roundUp(skip + span.bytes, 4);
-  if (start + length > buffer.size) {
-    throw new UnsupportedError(
-      // In Python: unaligned_read(tensor, needed, size)
-      `reading ${tensor.toString()} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
-        `which has ${buffer.size}: pad the buffer to a multiple of 16`,
-      { given: buffer.size, needed: start + length, device: tensor.device },
-    );
-  }
+  checkWholeWords(tensor, start + length);
   // Also without elements: only the map says whether the device still works.
   const bytes = Math.max(roundUp(length, 16), 16);
   const limit = record.device.gpu.limits.maxBufferSize;
@@ -211,7 +193,7 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
     const outcomes = pieces.flatMap(({ before, copied }) => [...before, copied]);
     await mapAfter(record, "reading back", outcomes, staging, bytes, making);
     await readMapped(record, () => {
-      for (const { tensor, target } of pieces) checkTarget(tensor, target); // all, or none
+      for (const { tensor, target } of pieces) checkOut(tensor, target); // all, or none
       for (const piece of pieces) take(record, piece, staging);
       staging.unmap(); // which Deno refuses once the device is lost
     });
@@ -258,11 +240,11 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
 function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
   const { tensor, target, offset, length, skip } = piece;
   if (length === 0) return;
-  const { _shape, _strides, _type, nbytes } = tensor;
+  const { shape, strides, dtype, nbytes } = tensor;
   const bytes = new Uint8Array(staging.getMappedRange(offset, length)).subarray(skip);
-  const into = bytesOfTarget(target);
-  if (_strides === null) putBytes(into, bytes.subarray(0, nbytes), tensor._exact);
-  else gather(into, bytes, _shape, _strides, _type.step);
+  const into = bytesOfOut(target);
+  if (strides === null) putBytes(into, bytes.subarray(0, nbytes), tensor.exact);
+  else gather(into, bytes, shape, strides, dtype.step);
   count(record, "down", nbytes);
 }
 

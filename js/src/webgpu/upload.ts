@@ -1,66 +1,64 @@
 /** Uploads of CPU elements to a GPU: `Tensor.to` and `Tensor.write`. */
-import { CPU } from "../core/dlpack.js";
-import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import { textOf, UnsupportedError } from "../core/errors.js";
+
+import { type DType, dtypeNamed } from "../core/dtype.js";
+import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import type { ManagedTensor, Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
-import { Tensor } from "../core/tensor.js";
+import { copyInto, tensorOfSlot } from "./buffers.js";
 import {
-  type AllocateOptions,
-  addSlot,
   checkCopySource,
+  checkOwnWords,
+  checkSameDType,
   checkUsage,
-  copyInto,
-  DEFAULT_USAGE,
-  gpuStorage,
-  letGo,
-  obtain,
   refuseRecorded,
-  slotOf,
   slotOn,
-  Usage,
-  WATCHED,
-  wordsOf,
-} from "./buffers.js";
-import { count, useDevice } from "./device.js";
-import { checkAlive, operate } from "./faults.js";
+} from "./checks/tensors.js";
+import { checkAlive, count, useDevice } from "./device.js";
+import { operate } from "./faults.js";
+import { type AllocateOptions, obtain, WATCHED } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
+import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 const VALIDATION = ["validation"] as const;
 
 /** Implements `Tensor.to`. */
-export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
+export function upload(
+  tensor: ManagedTensor,
+  device: GPUDevice,
+  options: ToOptions,
+): ManagedTensor {
   if (typeof device !== "object") {
     throw new TypeError(
       `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
     );
   }
   const record = useDevice(device);
-  const { _type } = tensor;
+  checkAlive(record);
   // The name does not say whether elements are padded.
-  const { dtype: name = _type.name, usage = DEFAULT_USAGE } = options;
-  const dtype = name === _type.name ? _type : dtypeNamed(name);
-  if (tensor.device.type !== CPU) return again(tensor, record, dtype, options.usage ?? 0);
+  const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;
+  const dtype = name === tensor.dtype.name ? tensor.dtype : dtypeNamed(name);
+  if (tensor.isOnGPU) return again(tensor, record, dtype, options.usage ?? 0);
   return uploadNew(tensor, record, dtype, usage | Usage.COPY_DST);
 }
 
 /** A tensor in a buffer that has these flags; `padTo` as for {@link AllocateOptions}. */
 export function uploadNew(
-  tensor: Tensor,
+  tensor: ManagedTensor,
   record: DeviceRecord,
   dtype: DType,
   usage: number,
   padTo?: number,
-): Tensor {
-  const { size, _shape } = tensor;
-  const nbytes = bytesOf(dtype, size);
+): ManagedTensor {
+  const { size, shape } = tensor;
+  const used = size * dtype.step;
+  const nbytes = Math.ceil(used);
   const facts = obtain(record, nbytes, usage, padTo);
   try {
-    fill(record, facts, 0, nbytes, tensor, dtype);
-    const handle = addSlot(record, facts, { used: size * dtype.step });
-    const { device } = record;
-    return new Tensor(gpuStorage, handle, 0, dtype, _shape, null, device, false);
+    const mayFail = nbytes >= WATCHED || facts.making !== null;
+    fill(record, facts, 0, nbytes, tensor, dtype, mayFail);
+    return tensorOfSlot(addSlot(record, facts, { used }), 0, dtype, shape, false);
   } catch (error) {
     letGo(record, facts);
     throw error;
@@ -68,65 +66,55 @@ export function uploadNew(
 }
 
 /** A second hold on a tensor that is on the device already. */
-function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number): Tensor {
-  checkAlive(record);
+function again(
+  tensor: ManagedTensor,
+  record: DeviceRecord,
+  dtype: DType,
+  usage: number,
+): ManagedTensor {
   slotOn(record, tensor);
-  if (dtype !== tensor._type) {
-    throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
-      given: dtype.name,
-      needed: tensor.dtype,
-    });
-  }
+  checkSameDType(tensor, dtype, tensor.dtype);
   for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
     if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
   }
-  return tensor._share();
+  return tensor.share();
 }
 
 /** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
-export function write(target: Tensor, source: Tensor): void {
-  const slot = slotOf(target._handle);
+export function write(target: ManagedTensor, source: ManagedTensor): void {
+  const slot = slotOf(target.handle);
   checkAlive(slot.record);
   checkUsage(target, "COPY_DST", "writing");
   refuseRecorded(target, true);
-  // Whole words are written: the rest of the last one must be padding.
-  if (!wordsOf(target).own) {
-    throw new UnsupportedError(
-      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
-        `${target.nbytes} bytes): WebGPU writes whole words`,
-      { device: target.device },
-    );
-  }
-  if (source.device.type !== CPU) {
+  checkOwnWords(target);
+  if (source.isOnGPU) {
     writeFromGPU(target, source);
     return;
   }
   // Only integers can fail to fit.
-  const { _type: dtype } = target;
-  if (dtype.packed !== source._type.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
-  fill(slot.record, slot.facts, target._start, target.nbytes, source, dtype);
+  const { dtype } = target;
+  if (dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
+  const { record, facts } = slot;
+  // Our own small buffers are presumed valid, and writing them cannot fail.
+  const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
+  fill(record, facts, target.start, target.nbytes, source, dtype, mayFail);
 }
 
-function writeFromGPU(target: Tensor, source: Tensor): void {
-  const to = slotOf(target._handle);
+function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
+  const to = slotOf(target.handle);
   const from = slotOn(to.record, source);
-  if (source._type !== target._type) {
-    throw new UnsupportedError(`${source.toString()} is on the GPU: only uploads convert`, {
-      given: source.dtype,
-      needed: target.dtype,
-    });
-  }
+  checkSameDType(source, source.dtype, target.dtype);
   checkCopySource(source, "copying");
   // A shader clears what was copied after the elements.
   if (source.nbytes % 4 !== 0) checkUsage(target, "STORAGE", "writing a part of a word");
   if (from.buffer !== to.buffer) {
-    copyInto(source, to.facts, target._start);
+    copyInto(source, to.facts, target.start);
     return;
   }
   // WebGPU does not copy within a buffer: by way of another one.
-  const aside = source._packed();
+  const aside = source.pack();
   try {
-    copyInto(aside, to.facts, target._start);
+    copyInto(aside, to.facts, target.start);
   } finally {
     aside.release();
   }
@@ -141,21 +129,19 @@ function fill(
   facts: BufferRecord,
   start: number,
   nbytes: number,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   dtype: DType,
+  mayFail: boolean,
 ): void {
   const { queue } = record.device.gpu;
   const extent = { facts, start, end: start + nbytes };
-  // Our own small buffers are presumed valid, and writing them cannot fail.
-  if (nbytes < WATCHED && isPrivate(facts) && !isOpen(facts.making)) {
-    writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
-    setOutcome(extent, null);
-  } else {
+  const write = () => writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
+  if (mayFail) {
     const what = `uploading ${tensor.toString()}`;
-    const operation = { what, writes: [extent], fresh: true, filters: VALIDATION };
-    operate(record, operation, () =>
-      writeElements(queue, facts.buffer, start, nbytes, tensor, dtype),
-    );
+    operate(record, { what, writes: [extent], fresh: true, filters: VALIDATION }, write);
+  } else {
+    write();
+    setOutcome(extent, null);
   }
   count(record, "up", nbytes);
 }
@@ -165,22 +151,22 @@ function writeElements(
   target: GPUBuffer,
   offset: number,
   nbytes: number,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   dtype: DType,
 ): void {
-  const { _storage, _strides, _type, _start } = tensor;
-  if (dtype === _type && _strides === null && (tensor.size * dtype.step) % 1 === 0) {
-    writeMemory(queue, target, offset, _storage.bytes(tensor), _start, nbytes);
-  } else if (!_storage.chunk) {
-    writeBytes(queue, target, offset, tensor._as(dtype));
+  const { storage, strides } = tensor;
+  if (dtype === tensor.dtype && strides === null && tensor.exact % 1 === 0) {
+    writeMemory(queue, target, offset, storage.bytes(tensor), tensor.start, nbytes);
+  } else if (!storage.chunk) {
+    writeBytes(queue, target, offset, tensor.as(dtype));
   } else if (
-    dtype.flags !== _type.flags ||
+    dtype.flags !== tensor.dtype.flags ||
     dtype.step % 1 !== 0 ||
     !writePieces(queue, target, offset, tensor, dtype)
   ) {
-    const packed = tensor._packed(); // its pieces would not be whole words
+    const packed = tensor.pack(); // its pieces would not be whole words
     try {
-      writeBytes(queue, target, offset, packed._as(dtype));
+      writeBytes(queue, target, offset, packed.as(dtype));
     } finally {
       packed.release();
     }
@@ -192,18 +178,31 @@ function writePieces(
   queue: GPUQueue,
   target: GPUBuffer,
   offset: number,
-  tensor: Tensor,
+  tensor: ManagedTensor,
   dtype: DType,
 ): boolean {
   const slow = isTransposed(tensor);
-  for (let first = 0, at = offset; first < tensor.size; ) {
-    const { count: done, bytes } = chunkOf(tensor, dtype, first);
-    if (done < 0) return false;
+  let at = offset;
+  return convertPieces(tensor, dtype, (bytes) => {
     writeBytes(queue, target, at, bytes);
     // The GPU process takes a piece while the next one is packed, if packing is slow.
     if (slow) queue.submit([]);
-    first += done;
     at += bytes.length;
+  });
+}
+
+/** Packs and converts all elements piece by piece; false if those are not whole words. */
+function convertPieces(
+  tensor: ManagedTensor,
+  dtype: DType,
+  use: (bytes: Uint8Array) => void,
+): boolean {
+  const { storage } = tensor as { storage: Required<Storage> };
+  for (let first = 0; first < tensor.size; ) {
+    const { count: done, bytes } = storage.chunk(tensor, dtype, first);
+    if (done < 0) return false;
+    use(bytes);
+    first += done;
   }
   return true;
 }
@@ -211,32 +210,15 @@ function writePieces(
 /**
  * Whether neighbours in memory are not neighbours in a row: packing is then slower than copying.
  */
-function isTransposed({ _strides: strides }: Tensor): boolean {
+function isTransposed({ strides }: ManagedTensor): boolean {
   const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
   return strides?.some(near) === true && !near(strides.at(-1));
 }
 
-function chunkOf(tensor: Tensor, dtype: DType, first: number) {
-  const { _storage } = tensor;
-  return (_storage.chunk as NonNullable<typeof _storage.chunk>).call(
-    _storage,
-    tensor,
-    dtype,
-    first,
-  );
-}
-
 /** Throws conversion errors before anything is overwritten. */
-function rehearse(tensor: Tensor, dtype: DType): void {
-  if (!tensor._storage.chunk) {
-    tensor._as(dtype);
-    return;
-  }
-  for (let first = 0; first < tensor.size; ) {
-    const { count: done } = chunkOf(tensor, dtype, first);
-    if (done < 0) return;
-    first += done;
-  }
+function rehearse(tensor: ManagedTensor, dtype: DType): void {
+  if (tensor.storage.chunk) convertPieces(tensor, dtype, () => {});
+  else tensor.as(dtype);
 }
 
 function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: Uint8Array): void {

@@ -1,8 +1,10 @@
 /** Tensors over parts of a tensor, as a kernel describes them. */
+
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
-import { checkShape, checkStrides, spanOf } from "../core/shape.js";
-import { checkSubByte, type Tensor } from "../core/tensor.js";
-import { adoptSlot, slotOf } from "../webgpu/buffers.js";
+import { checkShape, checkStrides, checkSubByte, spanOf } from "../core/shape.js";
+import { Tensor } from "../core/tensor.js";
+import { adoptSlot } from "../webgpu/buffers.js";
+import { slotOf } from "../webgpu/references.js";
 import { checkList, type Described, type View } from "./operations.js";
 
 /**
@@ -12,30 +14,31 @@ import { checkList, type Described, type View } from "./operations.js";
  * another form
  */
 export function viewOf(
-  { _handle }: Tensor,
+  tensor: Tensor,
   { shape, dtype, padded, offset = 0, strides, readOnly }: Described & Partial<View>,
 ): Tensor {
   const type = dtypeNamed(dtype as DTypeName, padded);
   const dims = checkShape(checkList(shape));
   const steps = checkStrides(dims, strides ? checkList(strides) : undefined);
   checkSubByte(type, steps, `a view of ${type.name}`);
-  const { used } = slotOf(_handle);
+  const { handle } = tensor._managed;
+  const { used } = slotOf(handle);
   const { start, bytes } = spanOf(type, dims, steps, offset);
   if (!Number.isSafeInteger(offset) || start < 0 || start + bytes > Math.ceil(used)) {
     const what = `${type.name}[${dims}]${steps ? ` with strides [${steps}]` : ""}`;
     throw new RangeError(`${what} from byte ${offset} is not within a tensor of ${used} bytes`);
   }
-  return adoptSlot(_handle, offset, type, dims, readOnly === true, steps);
+  return new Tensor(adoptSlot(handle, offset, type, dims, readOnly === true, steps));
 }
 
 /** The bytes of a row-major tensor in a buffer of their own, which is read in pieces. */
-export function copyOf({ _handle, _start, nbytes }: Tensor): Tensor {
-  const [uint8, skip] = [dtypeNamed("uint8"), _start % 4]; // copies begin at whole words
-  const words = adoptSlot(_handle, _start - skip, uint8, [skip + nbytes], true);
+export function copyOf({ _managed: { handle, start, nbytes } }: Tensor): Tensor {
+  const [uint8, skip] = [dtypeNamed("uint8"), start % 4]; // copies begin at whole words
+  const words = adoptSlot(handle, start - skip, uint8, [skip + nbytes], true);
   try {
-    const copy = words._packed();
+    const copy = words.pack();
     try {
-      return adoptSlot(copy._handle, skip, uint8, [nbytes], true);
+      return new Tensor(adoptSlot(copy.handle, skip, uint8, [nbytes], true));
     } finally {
       copy.release();
     }

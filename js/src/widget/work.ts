@@ -1,14 +1,16 @@
 /** What a kernel asks of the page's GPU, in its order: py/dlpack_web/_page sends it. */
+
 import { dtypeNamed } from "../core/dtype.js";
 import { DLPackError, quietly, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
+import type { Argument } from "../webgpu/checks/calls.js";
 import { useDevice } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
 import { timed } from "../webgpu/index.js";
-import { type Argument, Kernel } from "../webgpu/kernel.js";
+import { Kernel } from "../webgpu/kernel.js";
 import {
   type Arriving,
   type Call,
@@ -78,7 +80,8 @@ export class Work {
   /** Elements came by the wire; the tensor is the wire's. */
   arrive(name: string, tensor: Tensor): void {
     if (this.#cancelled.delete(name)) return;
-    this.#settle(name, adoptSlot(tensor._handle, 0, tensor._type, tensor.shape, false));
+    const { handle, dtype, shape } = tensor._managed;
+    this.#settle(name, new Tensor(adoptSlot(handle, 0, dtype, shape, false)));
   }
 
   /** Ends all, and releases all. */
@@ -368,7 +371,7 @@ export class Work {
   async #elements(what: View, site: number): Promise<Tensor> {
     const source = this.#view(what);
     try {
-      if (source.nbytes > MOST_WHOLE && source._strides === null) {
+      if (source.nbytes > MOST_WHOLE && source._managed.strides === null) {
         return calledAt(site, () => copyOf(source));
       }
       const { buffer, byteOffset, byteLength } = await calledAt(site, () => source.read());

@@ -36,7 +36,7 @@ export class RemoteTensor {
     this.#sending = sending;
     this._id = id;
     this.name = name;
-    this._type = tensor._type;
+    this._type = tensor._managed.dtype;
     this.dtype = tensor.dtype;
     this.shape = tensor.shape;
     sending.enter(this);
@@ -150,7 +150,7 @@ export class Sending {
   /** A new tensor of the other side. */
   open(name: string, tensor: Tensor): RemoteTensor {
     checkName(name);
-    tagOfDType(tensor._type, `sending "${name}"`);
+    tagOfDType(tensor._managed.dtype, `sending "${name}"`);
     return new RemoteTensor(this, ++this.#ids, name, tensor);
   }
 
@@ -340,7 +340,7 @@ function sourceOf(
   const source = ArrayBuffer.isView(given)
     ? Tensor.fromTypedArray(given, { shape, dtype: type.name })
     : (Tensor.from(given as Exchangeable) as Tensor);
-  if (source._type === type && source.size === sizeOf(shape)) {
+  if (source._managed.dtype === type && source.size === sizeOf(shape)) {
     return source;
   }
   source.release();

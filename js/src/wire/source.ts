@@ -12,16 +12,17 @@ export function bytesBetween(
   first: number,
   last: number,
 ): Uint8Array | Promise<Uint8Array> {
-  tensor._check();
+  const managed = tensor._managed;
+  managed.check();
   const isHost = tensor.device.type !== WEBGPU;
-  if (isHost && tensor._strides === null) return tensor._bytes().subarray(first, last);
-  const { step } = tensor._type;
+  if (isHost && managed.strides === null) return managed.bytes().subarray(first, last);
+  const { step } = managed.dtype;
   const parts = [...between(tensor, first / step, last / step)];
   if (!isHost) return gathered(parts, last - first);
   const bytes = new Uint8Array(last - first);
   let at = 0;
   for (const part of parts) {
-    bytes.set(part._as(part._type), at);
+    bytes.set(part._managed.as(managed.dtype), at);
     at += part.nbytes;
     part.release();
   }
@@ -45,13 +46,13 @@ async function gathered(parts: Tensor[], nbytes: number): Promise<Uint8Array> {
 /** Views of consecutive elements from `first` to `last`; each is the caller's. */
 function* between(tensor: Tensor, first: number, last: number): Generator<Tensor, void, undefined> {
   if (first >= last) return;
-  if (tensor._strides === null) {
+  if (tensor._managed.strides === null) {
     const flat = tensor.reshape([tensor.size]);
     yield flat.slice([first, last]);
     flat.release();
     return;
   }
-  const row = sizeOf(tensor._shape.slice(1));
+  const row = sizeOf(tensor.shape.slice(1));
   const [start, stop] = [Math.ceil(first / row), Math.floor(last / row)];
   if (start <= stop) {
     yield* inRow(tensor, start - 1, row, first, start * row);

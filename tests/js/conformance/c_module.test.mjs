@@ -8,8 +8,8 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { load } from "../../../wasm/example/example.mjs";
-import { random } from "../random.mjs";
 import { described } from "../exchange/described.mjs";
+import { random } from "../random.mjs";
 
 const source = await readFile(new URL("../../../build/example/example.wasm", import.meta.url));
 const FLOAT32 = { code: 2, bits: 32, lanes: 1 };
@@ -263,7 +263,7 @@ test("every dtype that C knows is summed, at any address; others are not a numbe
     assert.equal(c.sum(mine), expected, dtype);
     const back = take(mine);
     assert.deepEqual([back.dtype, back.shape], [dtype, tensor.shape]);
-    assert.deepEqual([...back._bytes()], [...bytes], dtype);
+    assert.deepEqual([...back._managed.bytes()], [...bytes], dtype);
     for (const each of [tensor, mine, back]) each.release();
   }
 });

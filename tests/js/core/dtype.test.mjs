@@ -39,7 +39,7 @@ for (const row of table) {
     assert.equal(tensor.nbytes, bytes.length);
     const { data } = tensor;
     assert.deepEqual(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), bytes);
-    assert.equal(dtypePacked(tensor._type.packed), dtypeNamed(name));
+    assert.equal(dtypePacked(tensor._managed.dtype.packed), dtypeNamed(name));
     tensor.release();
   });
 }
@@ -112,10 +112,10 @@ test("sub-byte elements share bytes, unless they are padded", () => {
   assert.deepEqual([tensor.itemsize, tensor.nbytes, tensor.padded], [1, 2, false]);
   assert.deepEqual(tensor.data, Uint8Array.of(0x21, 0x03));
   tensor.release();
-  const padded = dtypePacked(tensor._type.packed, 4);
+  const padded = dtypePacked(tensor._managed.dtype.packed, 4);
   assert.deepEqual([padded.name, padded.step, padded.components], ["int4", 1, 1]);
-  assert.equal(dtypePacked(tensor._type.packed), tensor._type);
-  assert.equal(dtypePacked(tensor._type.packed, 4), padded);
+  assert.equal(dtypePacked(tensor._managed.dtype.packed), tensor._managed.dtype);
+  assert.equal(dtypePacked(tensor._managed.dtype.packed, 4), padded);
 });
 
 const one = (array, dtype) => {

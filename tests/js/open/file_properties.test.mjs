@@ -72,7 +72,7 @@ function isByColumns({ shape, strides }) {
 
 const bytesOf = async (blob) => Buffer.from(await blob.arrayBuffer());
 const valuesOf = (tensor) => {
-  const packed = tensor._as(tensor._type);
+  const packed = tensor._managed.as(tensor._managed.dtype);
   return Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
 };
 

@@ -43,7 +43,7 @@ async function contents(bytes, options, refused = {}) {
 }
 
 function taken(tensor) {
-  const packed = tensor._as(tensor._type); // sub-byte elements, too
+  const packed = tensor._managed.as(tensor._managed.dtype); // sub-byte elements, too
   const values = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
   tensor.release();
   return { dtype: tensor.dtype, shape: [...tensor.shape], values: values.toString("base64") };

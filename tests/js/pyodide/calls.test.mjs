@@ -43,7 +43,10 @@ const SOURCE = `
 function onGPU(fake, gpu) {
   const buffer = gpu.createBuffer({ size: 64, usage: STORAGE });
   const tensor = Tensor.fromGPUBuffer(buffer, { device: gpu, shape: [5], dtype: "float32" });
-  return { tensor, address: fake.describe({ device: 15, data: tensor._handle, shape: [5] }) };
+  return {
+    tensor,
+    address: fake.describe({ device: 15, data: tensor._managed.handle, shape: [5] }),
+  };
 }
 
 test("C runs a kernel by its number, over tensors that it holds", () => {
@@ -206,7 +209,7 @@ test("a tensor that was made for Python alone is released when it is collected",
   fake.describe({ shape: [2], handle: 21 });
   const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2));
   assert.equal(calls.tensors.fromJs(tensor), 21);
-  assert.ok(tensor._watcher instanceof FinalizationRegistry);
+  assert.ok(tensor._managed.watcher instanceof FinalizationRegistry);
   tensor.release();
 });
 
@@ -236,7 +239,7 @@ test("files come into Python's memory, by the options given, and end with releas
     told.push(it),
   );
   const tensor = await opening.promise;
-  assert.deepEqual([tensor.shape, tensor._handle], [[2, 2], 41]);
+  assert.deepEqual([tensor.shape, tensor._managed.handle], [[2, 2], 41]);
   assert.deepEqual(since(fake), [["empty", 2, 0x00012002, 0]]);
   assert.deepEqual([...fake.scratch().slice(0, 2)], [2n, 2n]);
   assert.deepEqual(told.at(-1), [16, 16]);

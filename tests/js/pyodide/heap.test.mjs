@@ -168,7 +168,7 @@ test("views, copies and fresh memory are C's, with their shapes in the scratch",
   assert.deepEqual(since(fake), [["view", 77, 2, 8]]);
   assert.deepEqual([...fake.scratch().slice(0, 2)], [2n, 2n]);
   assert.deepEqual([...fake.scratch().slice(64, 66)], [6n, 2n]);
-  assert.deepEqual([view.shape, view.strides, view._start], [[2, 2], [6, 2], DATA + 100]);
+  assert.deepEqual([view.shape, view.strides, view._managed.start], [[2, 2], [6, 2], DATA + 100]);
   const packed = view.contiguous();
   assert.deepEqual(since(fake), [["pack", 78]]);
   const made = bridge.empty([2, 2], "int16");

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
-import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/buffers.js";
+import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/references.js";
 
 const USAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 
@@ -61,7 +61,7 @@ test("a borrowed buffer is given back, never destroyed", () => {
   const buffer = fakeBuffer();
   let returned = 0;
   const tensor = over(buffer, fakeDevice(), { release: () => returned++ });
-  const handle = tensor._handle;
+  const handle = tensor._managed.handle;
   retainSlot(handle); // as a C managed tensor would
   tensor.release();
   assert.equal(returned, 0);
@@ -180,14 +180,14 @@ test("what lies behind the elements is zero, also in a buffer that is used again
 test("a stale or forged handle is refused", (t) => {
   t.mock.method(console, "error", () => {});
   const tensor = over(fakeBuffer(), fakeDevice());
-  const stale = tensor._handle;
+  const stale = tensor._managed.handle;
   tensor.release();
   for (const handle of [stale, 0, 1 << 19, 0xffffffff, stale ^ (1 << 20)]) {
     assert.throws(() => slotOf(handle), { name: "ReleasedError", message: /GPU handle 0x/ });
     releaseSlot(handle); // C may call it: must not throw
   }
   const next = over(fakeBuffer(), fakeDevice());
-  assert.notEqual(next._handle, stale);
+  assert.notEqual(next._managed.handle, stale);
   assert.throws(() => slotOf(stale), { name: "ReleasedError" });
   next.release();
 });

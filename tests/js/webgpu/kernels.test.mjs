@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { addSlot, slotOf } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
+import { addSlot, slotOf } from "../../../js/dist/webgpu/references.js";
 import { state } from "../../../js/dist/webgpu/state.js";
 import { fakeDevice as idleDevice } from "../fake_device.mjs";
 
@@ -152,14 +152,14 @@ test("what begins where nothing can be bound is bound as a copy, and copied back
 test("what a shader may have written is cleared before its buffer is used again, padding too", () => {
   const { gpu } = fakeDevice();
   const tensor = fresh(gpu, 3);
-  const { facts } = slotOf(tensor._handle);
+  const { facts } = slotOf(tensor._managed.handle);
   assert.equal(facts.dirty, 12);
   new webgpu.Kernel(gpu, source("vec4f")).run([tensor]);
   assert.equal(facts.dirty, 16);
   const whole = fresh(gpu, 65);
   const view = whole.slice([64, 65]);
   new webgpu.Kernel(gpu, source("vec4f")).run([view]);
-  assert.equal(slotOf(whole._handle).facts.dirty, 256 + 16);
+  assert.equal(slotOf(whole._managed.handle).facts.dirty, 256 + 16);
   for (const each of [tensor, whole, view]) each.release();
 });
 
@@ -204,7 +204,7 @@ test("a call that throws leaves no error scope behind", () => {
 test("what others get may be written by them", () => {
   const { gpu } = fakeDevice();
   const tensor = fresh(gpu, 1);
-  const { facts } = slotOf(tensor._handle);
+  const { facts } = slotOf(tensor._managed.handle);
   assert.deepEqual([facts.seen, facts.lent, facts.dirty], [false, false, 4]);
   const { data, release } = tensor[Symbol.for("dlpack.exchange")]();
   assert.equal(data, facts.buffer);

@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor } from "../../../js/dist/index.js";
-import { slotOf } from "../../../js/dist/webgpu/buffers.js";
+import { isSound } from "../../../js/dist/webgpu/pool.js";
 import {
   agree,
-  isSound,
   newRecord,
   openOutcomes,
   recordOf,
   setOutcome,
 } from "../../../js/dist/webgpu/record.js";
+import { slotOf } from "../../../js/dist/webgpu/references.js";
 import { random } from "../random.mjs";
 
 const bufferOf = (size, usage = 4 | 8 | 64 | 128) => ({ size, usage, destroyed: 0, destroy() {} });
@@ -124,11 +124,11 @@ const upload = (device) => Tensor.fromTypedArray(new Float32Array(4)).to(device)
 test("a buffer in the pool that an older copy gave is left alone", () => {
   const device = fakeDevice();
   const first = upload(device);
-  const { facts } = slotOf(first._handle);
+  const { facts } = slotOf(first._managed.handle);
   first.release();
   delete facts.format;
   const second = upload(device);
-  assert.notEqual(slotOf(second._handle).buffer, facts.buffer);
+  assert.notEqual(slotOf(second._managed.handle).buffer, facts.buffer);
   assert.equal(facts.buffer.destroyed, 0);
   second.release();
 });
@@ -136,18 +136,18 @@ test("a buffer in the pool that an older copy gave is left alone", () => {
 test("a buffer goes when the last tensor over it goes, whichever that is", () => {
   const device = fakeDevice();
   const x = upload(device);
-  const { facts } = slotOf(x._handle);
+  const { facts } = slotOf(x._managed.handle);
   // What a consumer has that is another copy of this library.
   const over = { device, shape: [4], dtype: "float32" };
   const again = Tensor.fromGPUBuffer(facts.buffer, over);
   x.release();
   const y = upload(device);
-  assert.notEqual(slotOf(y._handle).buffer, facts.buffer);
+  assert.notEqual(slotOf(y._managed.handle).buffer, facts.buffer);
   again.release();
   const z = upload(device);
-  assert.equal(slotOf(z._handle).buffer, facts.buffer);
+  assert.equal(slotOf(z._managed.handle).buffer, facts.buffer);
   const single = Tensor.fromTypedArray(new Float32Array(4)).to(device, { usage: 32 });
-  const { facts: alone } = slotOf(single._handle);
+  const { facts: alone } = slotOf(single._managed.handle);
   const held = Tensor.fromGPUBuffer(alone.buffer, over);
   single.release();
   assert.equal(alone.buffer.destroyed, 0);
@@ -159,9 +159,9 @@ test("a buffer goes when the last tensor over it goes, whichever that is", () =>
 test("a tensor's record is looked at whichever copy made it", () => {
   const device = fakeDevice();
   const x = upload(device);
-  const { facts } = slotOf(x._handle);
+  const { facts } = slotOf(x._managed.handle);
   facts.format = undefined;
-  assert.equal(slotOf(x._handle).facts.format, 0);
+  assert.equal(slotOf(x._managed.handle).facts.format, 0);
   x.release();
   assert.equal(facts.buffer.destroyed, 0); // for all we know somebody has it
 });
@@ -205,7 +205,7 @@ test("a buffer that others have is written under watch, however small", () => {
   const x = upload(device);
   x.write(new Float32Array(4));
   assert.deepEqual(scopes, []);
-  assert.equal(x.buffer, slotOf(x._handle).buffer);
+  assert.equal(x.buffer, slotOf(x._managed.handle).buffer);
   x.write(new Float32Array(4));
   assert.deepEqual(scopes, ["validation"]);
   x.release();
@@ -214,7 +214,7 @@ test("a buffer that others have is written under watch, however small", () => {
 test("a buffer whose last work failed does not wait in the pool", () => {
   const device = fakeDevice();
   const x = upload(device);
-  const { facts } = slotOf(x._handle);
+  const { facts } = slotOf(x._managed.handle);
   setOutcome({ facts, start: 0, end: 16 }, bad());
   x.release();
   assert.equal(facts.buffer.destroyed, 1);

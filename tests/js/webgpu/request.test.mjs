@@ -179,7 +179,7 @@ test("too large a tensor names what its adapter has", async () => {
   adapterWith();
   const device = await webgpu.requestDevice({ maxBufferSize: 256 });
   const record = (await import("../../../js/dist/webgpu/device.js")).useDevice(device);
-  const { obtain } = await import("../../../js/dist/webgpu/buffers.js");
+  const { obtain } = await import("../../../js/dist/webgpu/making.js");
   const name = `${record.device}`;
   assert.throws(() => obtain(record, 1024, 140), {
     message:

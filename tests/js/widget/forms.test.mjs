@@ -8,8 +8,8 @@ import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
 import { Work } from "../../../js/dist/widget/work.js";
-import { fractions } from "../random.mjs";
 import { fakeDevice } from "../fake_device.mjs";
+import { fractions } from "../random.mjs";
 
 const WGSL = `
   @group(0) @binding(0) var<storage, read_write> x: array<f32>;

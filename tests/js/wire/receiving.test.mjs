@@ -6,8 +6,8 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { liveTensors } from "../../../js/dist/index.js";
 import { MOST_VERSIONS, Receiving } from "../../../js/dist/wire/receiving.js";
 import { Spans } from "../../../js/dist/wire/spans.js";
-import { random } from "../random.mjs";
 import { fakeDevice } from "../fake_device.mjs";
+import { random } from "../random.mjs";
 
 const RUNS = Number(process.env.WIRE_RUNS ?? 200);
 

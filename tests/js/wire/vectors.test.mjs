@@ -16,7 +16,7 @@ test("open() reads a tensor of one piece, from its bytes and from a stream", asy
     const file = await open(source);
     const tensor = await file.get(means.name);
     assert.deepEqual([tensor.dtype, [...tensor.shape]], [means.dtype, means.shape]);
-    assert.deepEqual(tensor._bytes(), decode(bytes).payload);
+    assert.deepEqual(tensor._managed.bytes(), decode(bytes).payload);
     tensor.release();
     file.close();
   }

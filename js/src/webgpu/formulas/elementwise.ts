@@ -1,7 +1,7 @@
 import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
-import type { Argument } from "../kernel.js";
+import type { Argument } from "../checks/calls.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
 import { DEFINITION, type Given, named, namesOf, type Results, Signature } from "./given.js";
 
@@ -94,7 +94,7 @@ export class ElementwiseKernel<O extends string = string> {
 
   #shape({ shape: known, outputs }: Given, size: number | undefined): readonly number[] {
     const signature = this.#signature;
-    let shape = known ?? outputs[0]?._shape;
+    let shape = known ?? outputs[0]?._managed.shape;
     if (size !== undefined) {
       if (shape) {
         throw new RangeError(

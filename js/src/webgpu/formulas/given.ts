@@ -2,16 +2,17 @@
  * Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given, and errors
  * that name the parameter.
  */
+
 import { type DType, dtypeNamed } from "../../core/dtype.js";
 import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
-import { narrowed, wide } from "../arguments.js";
-import { emptyOnDevice, slotOn } from "../buffers.js";
-import { useDevice } from "../device.js";
-import { checkAlive, nameOf } from "../faults.js";
-import { type Argument, checkArguments, Kernel } from "../kernel.js";
+import { emptyOnDevice } from "../buffers.js";
+import { type Argument, checkArguments, narrowed, wide } from "../checks/calls.js";
+import { slotOn } from "../checks/tensors.js";
+import { checkAlive, nameOf, useDevice } from "../device.js";
+import { Kernel } from "../kernel.js";
 import type { DeviceRecord } from "../state.js";
 import { DTYPES } from "../wgsl.js";
 import type { Param, ParamType, Source } from "./formulas.js";
@@ -43,7 +44,7 @@ export interface Given {
   readonly outputs: readonly Tensor[];
 }
 
-const shapeText = ({ _shape }: Tensor) => `[${_shape.join(", ")}]`;
+const shapeText = ({ shape }: Tensor) => `[${shape.join(", ")}]`;
 
 /** A kernel with named parameters on a device. */
 export class Signature {
@@ -90,7 +91,7 @@ export class Signature {
         kinds.push("n");
         continue;
       }
-      slotOn(this.record, arg); // throws if it was released, or is elsewhere
+      slotOn(this.record, arg._managed); // throws if it was released, or is elsewhere
       checkType(arg, param);
       if (isOutput) continue;
       if (param.raw) kinds.push("r");
@@ -99,10 +100,10 @@ export class Signature {
         shape ??= [];
       } else {
         kinds.push("t");
-        if (shape !== null && shape.length > 0 && !sameShape(shape, arg._shape)) {
+        if (shape !== null && shape.length > 0 && !sameShape(shape, arg._managed.shape)) {
           throw new RangeError(this.#disagreement(args));
         }
-        shape = arg._shape;
+        shape = arg._managed.shape;
       }
     }
     const given = args.slice(inputs.length) as unknown as Tensor[];
@@ -122,7 +123,7 @@ export class Signature {
 
   checkOutputs(given: readonly Tensor[], shape: readonly number[], of: string): void {
     for (const [i, tensor] of given.entries()) {
-      if (sameShape(tensor._shape, shape)) continue;
+      if (sameShape(tensor._managed.shape, shape)) continue;
       throw new RangeError(
         `${this.outputs[i]?.name} has shape ${shapeText(tensor)}, ${of} [${shape.join(", ")}]: ` +
           "outputs are not broadcast",
@@ -186,13 +187,14 @@ function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean
 
 function checkType(arg: Tensor, { name, type, text }: Param): void {
   const needed = DTYPES[type];
-  if (arg._type.name === needed) return;
+  const given = arg.dtype;
+  if (given === needed) return;
   const hint =
-    narrowed(arg._type.name) === needed
+    narrowed(given) === needed
       ? wide(needed)
       : `give a tensor of ${needed}, or declare the parameter otherwise`;
-  throw new UnsupportedError(`${name} is ${arg._type.name}, the parameter is "${text}": ${hint}`, {
-    given: arg._type.name,
+  throw new UnsupportedError(`${name} is ${given}, the parameter is "${text}": ${hint}`, {
+    given,
     needed,
   });
 }

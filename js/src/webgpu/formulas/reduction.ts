@@ -2,7 +2,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { sizeOf } from "../../core/shape.js";
 import { Tensor } from "../../core/tensor.js";
-import type { Argument } from "../kernel.js";
+import type { Argument } from "../checks/calls.js";
 import {
   formula,
   grid,

@@ -3,6 +3,14 @@
 # Not from tables, but from the comments in js/src/webgpu: see tools/generate_messages.py.
 
 
+def shared_word(what: object) -> str:
+    return f"{what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes"
+
+
+def no_argument(label: object, count: object, index: object) -> str:
+    return f'kernel "{label}" has {count} arguments, and no number {index}'
+
+
 def misread(
     what: object, dtype: object, value: object, scalar: object, way: object
 ) -> str:
@@ -11,6 +19,14 @@ def misread(
 
 def other_type(dtype: object) -> str:
     return f"give a tensor of {dtype}, or declare the shader otherwise (narrower types come as words of u32); check=False binds the bytes as they are"
+
+
+def too_large_to_bind(what: object, size: object, most: object, limit: object) -> str:
+    return f"{what} needs {size} bytes, of which {most} can be bound: use a device from request_device({limit}={size})"
+
+
+def wrong_workgroups(limit: object, given: object) -> str:
+    return f"workgroups must be 1 to 3 integers from 1 to {limit} (maxComputeWorkgroupsPerDimension), not {given}"
 
 
 def padded_elements(
@@ -23,18 +39,6 @@ def too_few_bytes(what: object, nbytes: object, value: object, stride: object) -
     return f"{what} has {nbytes} bytes, the shader's {value} needs {stride}"
 
 
-def read_only(what: object) -> str:
-    return f"{what} is read-only, the shader's binding is read_write"
-
-
-def too_large_to_bind(what: object, size: object, most: object, limit: object) -> str:
-    return f"{what} needs {size} bytes, of which {most} can be bound: use a device from request_device({limit}={size})"
-
-
-def shared_word(what: object) -> str:
-    return f"{what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes"
-
-
 def no_number(index: object) -> str:
     return f"binding {index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32"
 
@@ -43,12 +47,12 @@ def wrong_number(index: object, value: object, scalar: object) -> str:
     return f"binding {index}: {value} is not a valid {scalar}"
 
 
+def wrong_count(label: object, names: object, count: object, given: object) -> str:
+    return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
+
+
 def overlap(first: object, second: object) -> str:
     return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
-
-
-def no_argument(label: object, count: object, index: object) -> str:
-    return f'kernel "{label}" has {count} arguments, and no number {index}'
 
 
 def no_larger_buffer() -> str:
@@ -75,20 +79,20 @@ def unaligned_copy(
     return f"{what} {tensor} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
 
 
-def not_registered(id: object, devices: object) -> str:
-    return f"webgpu:{id} is not registered; there are {devices}"
+def unaligned_read(tensor: object, needed: object, size: object) -> str:
+    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer, which has {size}: pad the buffer to a multiple of 16"
 
 
 def lost(device: object, why: object) -> str:
     return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
 
 
+def not_registered(id: object, devices: object) -> str:
+    return f"webgpu:{id} is not registered; there are {devices}"
+
+
 def wrong_channels(channels: object) -> str:
     return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
-
-
-def wrong_count(label: object, names: object, count: object, given: object) -> str:
-    return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
 
 
 def needs_workgroups(label: object, why: object) -> str:
@@ -115,10 +119,6 @@ def unknown_elements(index: object) -> str:
     return f"its binding {index} is not an array<…> of known elements"
 
 
-def wrong_workgroups(limit: object, given: object) -> str:
-    return f"workgroups must be 1 to 3 integers from 1 to {limit} (maxComputeWorkgroupsPerDimension), not {given}"
-
-
 def no_limit(name: object, given: object) -> str:
     return f"{name}: {given} is neither a WebGPU limit with a number, nor one of features, powerPreference, label"
 
@@ -129,7 +129,3 @@ def negative_limit(name: object, given: object) -> str:
 
 def above_adapter(name: object, given: object, limit: object) -> str:
     return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"
-
-
-def unaligned_read(tensor: object, needed: object, size: object) -> str:
-    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer, which has {size}: pad the buffer to a multiple of 16"

@@ -1,0 +1,245 @@
+/**
+ * Checks of a kernel's call, with their messages, each stated once. Python's are in
+ * py/dlpack_web/_backends.
+ */
+import { type DType, laneName } from "../../core/dtype.js";
+import { tagOf, textOf, UnsupportedError } from "../../core/errors.js";
+import type { TimestampWrites } from "../../core/globals.js";
+import type { ManagedTensor } from "../../core/managed.js";
+import { checkOptions } from "../../core/options.js";
+import { isTensor, type Tensor } from "../../core/tensor.js";
+import { roundUp } from "../references.js";
+import type { DeviceRecord } from "../state.js";
+import { type Binding, DTYPES, type Scalar } from "../wgsl.js";
+
+/** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
+export type Argument = Tensor | number;
+
+/** The same, or a tensor's inside. */
+export type Given = Argument | ManagedTensor;
+
+/** One to three numbers; for an array of unknown length, TypeScript accepts any. */
+export type Workgroups = readonly number[] & {
+  readonly 0?: number;
+  readonly 1?: number;
+  readonly 2?: number;
+  readonly 3?: never;
+};
+
+/** Options of {@link Kernel.run}. */
+export interface RunOptions {
+  /**
+   * Workgroups along x, y, z; omitted ones are 1. A number is x. Default: one invocation for each
+   * element of the array that the shader sees in the first argument that it may write to.
+   */
+  workgroups?: number | Workgroups | undefined;
+  /** Where the pass writes its times: see `webgpu.timed`. */
+  timestampWrites?: TimestampWrites | undefined;
+}
+
+/** The scalars of WGSL by DLPack's code and bits of a lane. */
+const SCALARS: Record<string, Scalar> = {
+  "2 32": "f32",
+  "2 16": "f16",
+  "0 32": "i32",
+  "1 32": "u32",
+  "5 64": "f32", // complex: pairs
+  "5 32": "f16",
+};
+
+/** Throws UnsupportedError if a shader would misread the elements. */
+export function checkDType({ packed, name }: DType, binding: Binding, what: string): void {
+  const { scalar, atomic, value } = binding;
+  const [code, bits] = [packed & 255, (packed >>> 8) & 255];
+  if (scalar === null) return; // a structure: its size is checked
+  if (SCALARS[`${code} ${bits}`] === scalar) return;
+  // Narrower elements come as words of several each; WGSL has no type for them.
+  if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
+  if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
+  throw new UnsupportedError(
+    // In Python: misread(what, dtype, value, scalar, way)
+    `${what} is ${name}, the shader's ${value} is of ${scalar}: ${wayOut(name, scalar)}`,
+    { given: name, needed: scalar },
+  );
+}
+
+function wayOut(dtype: string, scalar: Scalar): string {
+  const to = narrowed(dtype);
+  if (to) return wide(to);
+  return (
+    // In Python: other_type(dtype)
+    `give a tensor of ${DTYPES[scalar]}, or declare the shader otherwise (narrower types come as ` +
+    "words of u32); check: false binds the bytes as they are"
+  );
+}
+
+/** The dtype that an upload converts one of 64 bits to. */
+export function narrowed(dtype: string): string | undefined {
+  const narrower: Record<string, string> = {
+    float64: "float32",
+    complex128: "complex64",
+    int64: "int32",
+    uint64: "uint32",
+  };
+  return narrower[laneName(dtype)];
+}
+
+export const wide = (narrower: string) =>
+  `WGSL has no 64-bit types; upload it with dtype "${narrower}"`;
+
+/** Throws UnsupportedError for more bytes than can be bound. */
+export function checkLimit(
+  record: DeviceRecord,
+  size: number,
+  type: GPUBufferBindingType | undefined,
+  what: string,
+): void {
+  const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
+  const most = record.device.gpu.limits[limit];
+  if (size <= most) return;
+  throw new UnsupportedError(
+    // In Python: too_large_to_bind(what, size, most, limit, size)
+    `${what} needs ${size} bytes, of which ${most} can be bound: use a device from ` +
+      `requestDevice({ ${limit}: ${size} })`,
+    { given: size, needed: most, device: record.device },
+  );
+}
+
+/** The end of a message: how to make a tensor of the value. */
+export function tensorOf(x: unknown): string {
+  if (ArrayBuffer.isView(x)) return ": Tensor.from(array).to(device) makes one";
+  const isBuffer = tagOf(x) === "[object GPUBuffer]";
+  return isBuffer ? ": Tensor.fromGPUBuffer(buffer, { device, shape, dtype }) makes one" : "";
+}
+
+/** Arguments by their positions, for `batch.update`. */
+export function byPosition(given: unknown): [at: number, value: Given][] {
+  if (typeof given !== "object" || isTensor(given)) {
+    throw new TypeError(
+      `args of update() are the new arguments by position, { 0: tensor }, not ${textOf(given)}`,
+    );
+  }
+  return Object.entries(given as object).map(([name, value]) => {
+    if (/^(?:0|-?[1-9]\d{0,9})$/.test(name)) return [Number(name), value];
+    throw new TypeError(`args of update() are by position, { 0: tensor }, and none is "${name}"`);
+  });
+}
+
+/** Throws TypeError for arguments of a run that are no array. */
+export function checkArguments(args: unknown): void {
+  if (Array.isArray(args)) return;
+  const given = isTensor(args) ? textOf(args) : tagOf(args);
+  throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
+}
+
+/** Throws TypeError for arguments and options of a run that are none. */
+export function checkRun(args: unknown, options: unknown): void {
+  checkArguments(args);
+  const names = { workgroups: 1, timestampWrites: 1 } as const;
+  checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
+}
+
+export function checkWorkgroups(
+  record: DeviceRecord,
+  given: RunOptions["workgroups"],
+): readonly [number, number, number] {
+  const counts = typeof given === "number" ? [given] : given;
+  const limit = record.device.gpu.limits.maxComputeWorkgroupsPerDimension;
+  const valid = (n: number) => Number.isInteger(n) && n >= 1 && n <= limit;
+  if (Array.isArray(counts) && counts.length >= 1 && counts.length <= 3 && counts.every(valid)) {
+    const [x = 1, y = 1, z = 1] = counts;
+    return [x, y, z];
+  }
+  throw new RangeError(
+    // In Python: wrong_workgroups(limit, given)
+    `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
+      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
+  );
+}
+
+/** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
+export function boundSize(
+  arg: ManagedTensor,
+  binding: Binding | undefined,
+  check: boolean,
+  what: string,
+): number {
+  const { nbytes } = arg;
+  // No binding may be smaller than one element, and a uniform's size is a multiple of 16.
+  const least = binding?.runtime ? Math.max(binding.stride, 4) : 4;
+  const usual = Math.max(roundUp(nbytes, check && binding?.type === "uniform" ? 16 : 4), least);
+  if (!check || binding === undefined || binding.stride === 0) return usual;
+  const { stride, size, value, runtime } = binding;
+  if (runtime && size < stride && nbytes % stride !== 0) {
+    throw new UnsupportedError(
+      // In Python: padded_elements(what, value, stride, padding, scalar)
+      `${what}: the elements of ${value} are ${stride} bytes apart, of which the last ` +
+        `${stride - size} are padding; the tensor has none: declare array<${binding.scalar}>, or ` +
+        "make its last axis 4",
+      { given: nbytes, needed: stride },
+    );
+  }
+  if (runtime) return Math.max(roundUp(nbytes, Math.max(stride, 4)), usual);
+  if (nbytes >= stride) return usual;
+  throw new UnsupportedError(
+    // In Python: too_few_bytes(what, nbytes, value, stride)
+    `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`,
+    { given: nbytes, needed: stride },
+  );
+}
+
+/** @internal A number as the uniform that the shader declares, padded to 16 bytes. */
+export function packNumber(
+  value: number,
+  index: number,
+  declared: Binding | undefined,
+): Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
+  const kinds = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
+  const single = declared?.type === "uniform" && declared.stride === 4;
+  const Kind = single && kinds[declared.scalar as keyof typeof kinds];
+  if (!Kind) {
+    throw new TypeError(
+      // In Python: no_number(index)
+      `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
+    );
+  }
+  const data = new Kind(4);
+  data[0] = value;
+  const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
+  if (rounded || data[0] === value) return data;
+  throw new RangeError(
+    // In Python: wrong_number(index, value, scalar)
+    `binding ${index}: ${value} is not a valid ${declared.scalar}`,
+  );
+}
+
+/** Number of array elements that the shader sees in a tensor; null if unknown. */
+export function countOf(arg: ManagedTensor, binding: Binding): number | null {
+  if (binding.stride === 0) return null;
+  if (!binding.runtime) return null;
+  return Math.ceil(arg.nbytes / binding.stride);
+}
+
+/** Throws unless there is an argument for each binding. */
+export function checkArgumentCount(
+  label: string,
+  bindings: readonly Binding[],
+  count: number,
+): void {
+  if (count === bindings.length) return;
+  const names = bindings.map(({ name }) => name).join(", ") || "none";
+  throw new RangeError(
+    // In Python: wrong_count(label, names, count, given)
+    `kernel "${label}" takes an argument for each binding that it declares ` +
+      `(${names}): ${bindings.length}, not ${count}`,
+  );
+}
+
+/** The error for arguments of which two are written to the same bytes. */
+export function overlapping(j: number, i: number): UnsupportedError {
+  return new UnsupportedError(
+    // In Python: overlap(first, second)
+    `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
+      "them a copy",
+  );
+}
