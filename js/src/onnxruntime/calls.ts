@@ -11,10 +11,7 @@ export class Sessions {
 
   /** A copy of the library, with the arguments of `findOrt`. */
   async library(given: unknown, threads: number, onCPU: boolean): Promise<Library> {
-    const [{ findOrt }, { Library }] = await Promise.all([
-      import("./finding.js"),
-      import("./sessions.js"),
-    ]);
+    const { findOrt, Library } = await import("./library.js");
     return new Library(await findOrt(given, threads, onCPU), this.#python);
   }
 }

@@ -1,0 +1,3 @@
+/** What a first session loads. */
+export { findOrt } from "./finding.js";
+export { Library } from "./sessions.js";
