@@ -210,13 +210,13 @@ export function countOf(arg: ManagedTensor, binding: Binding): number | null {
   return Math.ceil(arg.nbytes / binding.stride);
 }
 
-/** Throws unless there is an argument for each binding. */
+/** Throws unless there is an argument for each binding, if those are known. */
 export function checkArgumentCount(
   label: string,
-  bindings: readonly Binding[],
+  bindings: readonly Binding[] | null,
   count: number,
 ): void {
-  if (count === bindings.length) return;
+  if (bindings === null || count === bindings.length) return;
   throw new RangeError(
     `kernel "${label}" takes an argument for each binding that it declares ` +
       `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ${count}`,
