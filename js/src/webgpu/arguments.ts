@@ -9,7 +9,6 @@ import {
   checkDType,
   checkLimit,
   type Given,
-  overlapping,
   packNumber,
   tensorOf,
 } from "./checks/calls.js";
@@ -164,7 +163,10 @@ function refuseOverlaps(bound: readonly Bound[]): void {
       if (!b.written || a.resource.buffer !== b.resource.buffer) continue;
       const start = Math.max(a.resource.offset, b.resource.offset);
       if (start >= Math.min(end(a), end(b))) continue;
-      throw overlapping(j, i);
+      throw new UnsupportedError(
+        `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
+          "them a copy",
+      );
     }
   });
 }

@@ -222,11 +222,3 @@ export function checkArgumentCount(
       `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ${count}`,
   );
 }
-
-/** The error for arguments of which two are written to the same bytes. */
-export function overlapping(j: number, i: number): UnsupportedError {
-  return new UnsupportedError(
-    `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
-      "them a copy",
-  );
-}
