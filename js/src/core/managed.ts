@@ -83,27 +83,26 @@ export const unclonable: object = Object.defineProperty({}, "tensor", {
 
 /** DLPack's managed tensor in JavaScript: described memory, with a hold on it until `release()`. */
 export class ManagedTensor {
-  // `declare`: the constructor makes the fields, in the order in which code that copies them finds them.
   /** First: code that copies a tensor property by property reads its guard. */
-  declare readonly storage: Storage;
-  declare readonly dtype: DType;
-  declare readonly shape: readonly number[];
+  readonly storage: Storage;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
   /** Number of elements. */
-  declare readonly size: number;
+  readonly size: number;
   /** In elements; null = row-major without gaps. */
-  declare readonly strides: readonly number[] | null;
-  declare readonly device: Device;
-  declare readonly readOnly: boolean;
+  readonly strides: readonly number[] | null;
+  readonly device: Device;
+  readonly readOnly: boolean;
   /** Byte position of element 0 in the storage. */
-  declare readonly start: number;
+  readonly start: number;
   /** The hold; 0 = released. */
-  declare handle: number;
+  handle: number;
   /** See core/leaks.ts. */
-  declare watcher: FinalizationRegistry<Hold> | null;
+  watcher: FinalizationRegistry<Hold> | null;
   /** The last `data`. */
-  declare view: TypedArray | null;
+  view: TypedArray | null;
   /** Its length, which a detached, shrunk or growing array no longer has. */
-  declare count: number;
+  count: number;
 
   constructor(
     storage: Storage,
@@ -188,8 +187,8 @@ export class ManagedTensor {
     this.handle = 0;
     this.view = null;
     counts.live--;
-    if (net.registry !== null) net.registry.unregister(this);
-    if (this.watcher !== null) this.watcher.unregister(this);
+    net.registry?.unregister(this);
+    this.watcher?.unregister(this);
     return handle;
   }
 

@@ -59,21 +59,21 @@ export class Tensor<D extends DTypeName = DTypeName> {
   declare readonly length: NotArray;
 
   /** @internal First: code that copies a tensor property by property reads its guard. */
-  declare readonly _managed: ManagedTensor;
-  // The constructor makes them in this order: browsers' consoles show the first five, no getters.
+  readonly _managed: ManagedTensor;
+  // In this order consoles show the first five, and no getters; without fields, assigning asks the Proxy.
   /** Name of the element type, in DLPack's and the array API's words. */
-  declare readonly dtype: D;
+  readonly dtype: D;
   /** @internal For consoles. */
-  declare private readonly _shape: readonly number[];
+  private readonly _shape: readonly number[];
   /** Number of elements. */
-  declare readonly size: number;
+  readonly size: number;
   /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
-  declare readonly device: Device;
+  readonly device: Device;
   /**
    * Whether the owner of the memory forbids writing. JS has no read-only typed arrays: writes
    * through `data` are not stopped, but are as wrong as in the owner's language.
    */
-  declare readonly readOnly: boolean;
+  readonly readOnly: boolean;
 
   /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
   constructor(...made: [never, ...never[]]);
@@ -253,8 +253,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** @throws UnsupportedError on CPU */
   get buffer(): GPUBuffer {
-    const managed = this.#held();
-    if (managed.isOnGPU) return deviceLayer().bufferOf(managed);
+    if (this.#held().isOnGPU) return deviceLayer().bufferOf(this._managed);
     throw new UnsupportedError("a CPU tensor has no GPUBuffer: use data, or to(gpuDevice)", {
       device: "cpu",
     });
@@ -328,8 +327,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * memory of its own, which the caller releases.
    */
   contiguous(): Tensor<D> {
-    const managed = this.#held();
-    return managed.isPlain ? this : new Tensor(managed.pack());
+    return this.#held().isPlain ? this : new Tensor(this._managed.pack());
   }
 
   /**

@@ -31,7 +31,7 @@ export function isExchangeable(x: unknown): x is Exchangeable {
  * @throws UnsupportedError for a wrong description; CopyError if it copied although `copy` is
  * false; the producer's errors
  */
-export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
+export function take(x: Exchangeable, request?: ExchangeRequest): Tensor {
   return new Tensor(taken(x, request));
 }
 

@@ -9,7 +9,6 @@ import {
   checkDType,
   checkLimit,
   type Given,
-  overlapping,
   packNumber,
   tensorOf,
 } from "./checks/calls.js";
@@ -66,7 +65,10 @@ export function bind(
   // Without a parsed declaration it may be either; then WebGPU reports what is missing.
   if (type) checkUsage(tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
   if (tensor.readOnly && type === "storage") {
-    throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
+    throw new UnsupportedError(
+      // In Python: read_only(what)
+      `${what} is read-only, the shader's binding is read_write`,
+    );
   }
   const size = boundSize(tensor, declared, check, what);
   checkLimit(record, size, type, what);
@@ -165,7 +167,11 @@ function refuseOverlaps(bound: readonly Bound[]): void {
       if (!b.written || a.resource.buffer !== b.resource.buffer) continue;
       const start = Math.max(a.resource.offset, b.resource.offset);
       if (start >= Math.min(end(a), end(b))) continue;
-      throw overlapping(j, i);
+      throw new UnsupportedError(
+        // In Python: overlap(first, second)
+        `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
+          "them a copy",
+      );
     }
   });
 }

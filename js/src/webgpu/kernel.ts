@@ -178,8 +178,7 @@ export class Kernel {
   /** @internal Checks the arguments and counts, and copies aside what must be. */
   _prepare(args: readonly Given[], workgroups: RunOptions["workgroups"]): Prepared {
     const record = this._record;
-    const { bindings } = this.#shader;
-    if (bindings !== null) checkArgumentCount(this._label, bindings, args.length);
+    checkArgumentCount(this._label, this.#shader.bindings, args.length);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
     const bound: Bound[] = [];
     try {

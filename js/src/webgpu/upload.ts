@@ -21,8 +21,6 @@ import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
 import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
-const VALIDATION = ["validation"] as const;
-
 /** Implements `Tensor.to`. */
 export function upload(
   tensor: ManagedTensor,
@@ -138,7 +136,7 @@ function fill(
   const write = () => writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
   if (mayFail) {
     const what = `uploading ${tensor.toString()}`;
-    operate(record, { what, writes: [extent], fresh: true, filters: VALIDATION }, write);
+    operate(record, { what, writes: [extent], fresh: true, filters: ["validation"] }, write);
   } else {
     write();
     setOutcome(extent, null);

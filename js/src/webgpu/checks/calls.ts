@@ -220,26 +220,17 @@ export function countOf(arg: ManagedTensor, binding: Binding): number | null {
   return Math.ceil(arg.nbytes / binding.stride);
 }
 
-/** Throws unless there is an argument for each binding. */
+/** Throws unless there is an argument for each binding, if those are known. */
 export function checkArgumentCount(
   label: string,
-  bindings: readonly Binding[],
+  bindings: readonly Binding[] | null,
   count: number,
 ): void {
-  if (count === bindings.length) return;
+  if (bindings === null || count === bindings.length) return;
   const names = bindings.map(({ name }) => name).join(", ") || "none";
   throw new RangeError(
     // In Python: wrong_count(label, names, count, given)
     `kernel "${label}" takes an argument for each binding that it declares ` +
       `(${names}): ${bindings.length}, not ${count}`,
-  );
-}
-
-/** The error for arguments of which two are written to the same bytes. */
-export function overlapping(j: number, i: number): UnsupportedError {
-  return new UnsupportedError(
-    // In Python: overlap(first, second)
-    `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
-      "them a copy",
   );
 }

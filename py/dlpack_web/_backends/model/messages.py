@@ -3,8 +3,16 @@
 # Not from tables, but from the comments in js/src/webgpu: see tools/generate_messages.py.
 
 
+def read_only(what: object) -> str:
+    return f"{what} is read-only, the shader's binding is read_write"
+
+
 def shared_word(what: object) -> str:
     return f"{what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes"
+
+
+def overlap(first: object, second: object) -> str:
+    return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
 
 
 def no_argument(label: object, count: object, index: object) -> str:
@@ -49,10 +57,6 @@ def wrong_number(index: object, value: object, scalar: object) -> str:
 
 def wrong_count(label: object, names: object, count: object, given: object) -> str:
     return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
-
-
-def overlap(first: object, second: object) -> str:
-    return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
 
 
 def no_larger_buffer() -> str:
