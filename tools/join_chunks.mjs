@@ -10,6 +10,7 @@ import { join } from "node:path";
 const JOINED = {
   "pyodide/load.js": 'export * as webgpu from "../webgpu/index.js";',
   "webgpu/late.js": 'import "./transfer.js";',
+  "adapters/all.js": 'import "../exchange/index.js";\nimport "../webgpu/transfer.js";',
 };
 
 for (const [name, line] of Object.entries(JOINED)) {

@@ -1,8 +1,4 @@
 /** All adapters, for Python, with the same names in each. */
-// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
-import "../exchange/index.js";
-import "../webgpu/transfer.js";
-
 import { type Arrow, fromArrow, install as installArrow, toArrow } from "./arrow.js";
 import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
 import {
