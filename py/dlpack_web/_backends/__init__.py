@@ -144,9 +144,6 @@ class Backend(Protocol):
     ) -> Coroutine[Any, Any, None]: ...
 
 
-NO_JSPI = (
-    " and Python cannot wait for it here (that needs JSPI and a call from async Python)"
-)
 IN_BROWSER = bool(sys.platform == "emscripten")
 _default: Backend | None = None
 #: Backends by the ids of their devices, but for those that JavaScript numbers.

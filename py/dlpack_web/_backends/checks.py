@@ -10,6 +10,11 @@ from .._layout.words import type_of
 #: Arguments of a kernel that `_core._arguments` has checked.
 type Arguments = tuple[Tensor | float, ...]
 
+#: Where Python cannot block, after "the tensor is on webgpu:0".
+NO_JSPI = (
+    " and Python cannot wait for it here (that needs JSPI and a call from async Python)"
+)
+
 #: WGSL's blanks (3.2: Blankspace and Line Breaks), for a class of characters.
 BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
 _BREAK = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")

@@ -209,7 +209,7 @@ class Opened(NamedTuple):
     """JavaScript's session with its device and providers, and the model's
     properties."""
 
-    kept: javascript.Kept[Any]
+    kept: "javascript.Kept[Any]"
     device: Device | None
     providers: Providers
     facts: dict[str, Any]

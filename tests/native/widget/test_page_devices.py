@@ -121,7 +121,7 @@ def use_device(page):
 
 def install(page):
     """tinygrad's limits are the page's, and its memory is there."""
-    pytest.importorskip("tinygrad")  # there it is by tests/desktop/with_tinygrad
+    pytest.importorskip("tinygrad.tensor")  # there it is by tests/desktop/with_tinygrad
     limits = vars(page.host.device.gpu.limits)
     sizes = {f"maxComputeWorkgroupSize{axis}": 64 for axis in "XYZ"}
     limits |= sizes | dict.fromkeys(

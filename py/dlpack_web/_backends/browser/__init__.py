@@ -10,8 +10,7 @@ from pyodide.ffi import JsException
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
-from .. import NO_JSPI
-from ..checks import Arguments
+from ..checks import NO_JSPI, Arguments
 from .javascript import (
     Kept,
     calls,

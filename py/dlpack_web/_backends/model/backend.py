@@ -7,7 +7,8 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import DType
-from .. import NO_JSPI, javascript, owners
+from .. import javascript, owners
+from ..checks import NO_JSPI
 from . import messages
 from .batch import Calls
 from .buffers import adopt, allocate
