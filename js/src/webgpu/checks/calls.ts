@@ -91,7 +91,7 @@ export const wide = (narrower: string) =>
 export function checkLimit(
   record: DeviceRecord,
   size: number,
-  type: GPUBufferBindingType | undefined,
+  type: Binding["type"] | undefined,
   what: string,
 ): void {
   const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
