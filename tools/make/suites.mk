@@ -122,11 +122,12 @@ endef
 INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium
 define RUN_lite
 $(PYTEST) tests/lite
-$(PYTEST) $(ARRAY_LIBRARIES)
+$(if $(WHOLE),$(PYTEST) $(ARRAY_LIBRARIES))
 endef
 
 INPUTS_docs := docs $(LIBS) $(LITE) $(LIBRARIES) chromium
-RUN_docs := $(PYTEST) tests/docs
+RUN_docs = $(PYTEST) tests/docs \
+  $(if $(WHOLE),,$(patsubst %,--ignore tests/docs/test_%.py,habits interrupting kernel live))
 
 # A Jupyter server of its own for each run, on a free port of this machine.
 INPUTS_widget := $(LIBS) $(NATIVE) $(PAGE_SCRIPT) $(JS) $(LITE) $(PYPI_WHEELS) chromium
