@@ -26,6 +26,7 @@ def gpu_features(device):
 @pytest.fixture
 def nothing_leaks():
     gc.collect()
+    gc.freeze()  # what is there by now stays: the next collection need not look at it
     before = live()
     yield
     gc.collect()  # exceptions keep the frames, and so the tensors, of their traceback
