@@ -62,6 +62,7 @@ def _watch(code):
 def _watch_all():
     if sys.monitoring.get_tool(TOOL) is None:
         sys.monitoring.use_tool_id(TOOL, "interrupts")
+    gc.unfreeze()  # what is frozen is not listed
     for each in gc.get_objects():
         if type(each) is types.FunctionType:  # isinstance() asks dead weak proxies, too
             _watch(each.__code__)
