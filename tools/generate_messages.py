@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LITERAL = r"(?:`[^`]*`|\"[^\"]*\")"
 MESSAGE = rf"// In Python: (\w+)\((.*)\)\n\s*({LITERAL}(?:\s*\+\s*{LITERAL})*)"
-# As py/dlpack_web/_backends/browser/seam.py: _in_python.
+# As py/dlpack_web/_backends/browser/javascript.py: _in_python.
 WORDS = {
     r"requestDevice\(\{ (\S+): (\S+) \}\)": r"request_device(\1=\2)",
     "check: false": "check=False",

@@ -1,18 +1,16 @@
 """What the cases of tests/browser/cases/py need of wgpu-py, in place of a page."""
 
-import asyncio
 import gc
 import re
 import resource
 from types import SimpleNamespace
 
-import pytest
 import wgpu
+from in_cpython import get_bytes, live, only_in_a_page, run, set_bytes  # noqa: F401 - for cases
 from PIL import Image
 from wgpu.backends.wgpu_native import GPUBuffer
 
 import dlpack_web as dlw
-from dlpack_web import _core
 from dlpack_web._backends.desktop import wgpu as our_wgpu
 
 USAGE = {
@@ -27,36 +25,6 @@ def canvas_of(*_):
 
 
 shown = library_of = canvas_of
-
-
-def only_in_a_page(reason):
-    """A mark for what the desktop has not."""
-    return pytest.mark.skip(reason=f"in a page only: {reason}")
-
-
-def run(awaitable):
-    async def main():
-        return await awaitable
-
-    return asyncio.run(main())
-
-
-def live():
-    """Tensors alive, and GPU buffers under them."""
-    return dlw.live_tensors(), sum(row["buffers"] for row in dlw.webgpu.stats())
-
-
-def _memory_of(tensor):
-    return memoryview(_core._raw(tensor)[0])
-
-
-def set_bytes(tensor, data):
-    """Writes the memory of a CPU tensor."""
-    _memory_of(tensor)[:] = data
-
-
-def get_bytes(tensor):
-    return bytes(_memory_of(tensor))
 
 
 class _Maps:

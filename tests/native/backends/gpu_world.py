@@ -1,6 +1,5 @@
 """What the cases of tests/browser/cases/py need of a GPU in memory, in place of a page."""
 
-import asyncio
 import gc
 import re
 from types import SimpleNamespace
@@ -8,39 +7,11 @@ from types import SimpleNamespace
 import memory_driver
 import numpy as np
 import pytest
+from in_cpython import get_bytes, live, only_in_a_page, run, set_bytes  # noqa: F401 - for cases
 
 import dlpack_web as dlw
-from dlpack_web import _core
 
 USAGE = {"STORAGE": 128, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "MAP_READ": 1}
-
-
-def only_in_a_page(reason):
-    return pytest.mark.skip(reason=f"in a page only: {reason}")
-
-
-def run(awaitable):
-    async def main():
-        return await awaitable
-
-    return asyncio.run(main())
-
-
-def live():
-    """Tensors alive, and GPU buffers under them."""
-    return dlw.live_tensors(), sum(row["buffers"] for row in dlw.webgpu.stats())
-
-
-def _memory_of(tensor):
-    return memoryview(_core._raw(tensor)[0])
-
-
-def set_bytes(tensor, data):
-    _memory_of(tensor)[:] = data
-
-
-def get_bytes(tensor):
-    return bytes(_memory_of(tensor))
 
 
 class _Counts:

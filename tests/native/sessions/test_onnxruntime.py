@@ -1,5 +1,5 @@
 """dlpack_web.onnxruntime where there is no page: the package onnxruntime, modules in it included.
-In a page: tests/browser/test_onnxruntime.py."""
+In a page: tests/browser/onnxruntime."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""The bridge between Python and JavaScript: the only module that imports js or pyodide.
+"""The bridge between Python and JavaScript, for the whole package.
 
 The JavaScript side is one object per Pyodide (PythonCalls in js/src/pyodide/calls.ts). A
 page that called `connect(pyodide)` has passed it in; otherwise the copy in this wheel

@@ -247,7 +247,7 @@ class Backend:
         raise self.refused("images: upload an array of their pixels")
 
     def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
-        return javascript.calls()
+        return javascript.calls()  # raises: there is none outside of pages
 
     # --- what is kept between visits --------------------------------------------------
 
