@@ -115,5 +115,5 @@ if "--check" not in sys.argv:
     FILE.write_text(made)
 elif FILE.read_text() != made:
     sys.exit(
-        f"{FILE.relative_to(ROOT)} is not what JavaScript has: run tools/make_calls.py"
+        f"{FILE.relative_to(ROOT)} is not what JavaScript has: run `make generate`"
     )
