@@ -101,6 +101,7 @@ def measure(runs: int) -> list[tuple[float, float, float]]:
         for run in range(runs):
             with open_browser() as browser, open_page(browser, server.url) as (page, _):
                 Counting.sent = 0
+                page.wait_for_timeout(1500)  # a browser that has just started is busy
                 page.goto(address, wait_until="commit")
                 page.evaluate(RUN_ALL)
                 first, gpu = (ms / 1000 for ms in page.evaluate(TIMES, SAYS))

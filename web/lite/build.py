@@ -42,6 +42,14 @@ BESIDE = {
     ],
     "model": [ROOT / "build" / "model" / "site" / "digits.onnx"],
 }
+# JupyterLite's kernel in Python comes with its extension.
+KERNEL = Path(sys.prefix).joinpath(
+    "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
+)
+# Pyodide loads these while it starts; the kernel would ask micropip for one after the
+# other. Notebooks here import NumPy.
+PRELOADED = ["micropip", "piplite", "ipykernel", "comm", "pyodide-kernel"]
+PRELOADED += ["jedi", "ipython", "numpy"]
 RUNTIME = ("pyodide*.mjs", "pyodide*.js", "pyodide*.wasm", "python_stdlib.zip")
 CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
@@ -89,6 +97,13 @@ def more_wheels() -> list[Path]:
     return [our_wheel(), *PYPI_WHEELS.glob("tinygrad-*.whl")]
 
 
+def kernel_wheels() -> list[Path]:
+    """What the kernel consists of, which Pyodide's lock lacks, too."""
+    names = ("piplite", "ipykernel", "pyodide_kernel")
+    own = [next(KERNEL.glob(f"{name}-*.whl")) for name in names]
+    return [*own, *(LITE / "wheels").glob("comm-*.whl")]
+
+
 def download(wheels: Path) -> None:
     """The packages of packages.txt; pip checks their hashes."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
@@ -112,7 +127,8 @@ def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
     packages = {}
     files = [*wheels, *PACKAGES.glob("*.whl")]
     ours = more_wheels()
-    for file in [*ours, *files]:
+    added = [*ours, *kernel_wheels()]
+    for file in [*added, *files]:
         shutil.copy(file, target)
     compiling = ["node", str(HERE / "compile.mjs"), str(target)]
     subprocess.run([*compiling, *(wheel.name for wheel in ours)], check=True)
@@ -123,7 +139,7 @@ def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
         if known:
             packages[name] = known | {"file_name": file.name, "sha256": digest}
     # micropip, which uses no other index here, then finds these as piplite does.
-    for wheel in ours:
+    for wheel in added:
         name, version, *_ = wheel.name.split("-")
         packages[normal(name)] = {
             "name": normal(name),
@@ -205,9 +221,12 @@ def main() -> None:
         "jupyter-lite-schema-version": 0,
         "jupyter-config-data": {
             "exposeAppInBrowser": True,  # lets tests run all cells
+            # A database for the layout alone takes half a second to open.
+            "workspacesStorageDrivers": ["localStorageWrapper"],
             "litePluginSettings": {
                 "@jupyterlite/pyodide-kernel-extension:kernel": {
-                    "disablePyPIFallback": True
+                    "disablePyPIFallback": True,
+                    "loadPyodideOptions": {"packages": PRELOADED},
                 }
             },
         },
