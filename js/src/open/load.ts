@@ -5,7 +5,7 @@ import type { Tensor } from "../core/tensor.js";
 import { unlessEnded } from "./ending.js";
 import type { Described } from "./entry.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
-import { ConvertingSink, GrowingSink, MemorySink, type Sink } from "./sink.js";
+import { convertingSink, growingSink, memorySink, type Sink } from "./sink.js";
 
 /** Progress is reported after every so many bytes, and at the end. */
 const STEP = 1 << 20;
@@ -75,10 +75,10 @@ async function sinkFor(
   const gpu = device && "gpu" in device ? device.gpu : device;
   const dims = columns && shape ? [...shape].reverse() : shape;
   let sink: Sink;
-  if (gpu && dims) sink = await (await import("./gpu.js")).GpuSink.make(gpu, dims, to);
-  else if (total === undefined || dims === null) sink = new GrowingSink(dims, to, place);
-  else sink = new MemorySink(dims, to, place);
-  return to === type ? sink : new ConvertingSink(sink, type, to, what);
+  if (gpu && dims) sink = await (await import("./gpu.js")).gpuSink(gpu, dims, to);
+  else if (total === undefined || dims === null) sink = growingSink(dims, to, place);
+  else sink = memorySink(dims, to, place);
+  return to === type ? sink : convertingSink(sink, type, to, what);
 }
 
 /** If the first index varies fastest, the axes are reversed: a view. */
