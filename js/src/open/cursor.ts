@@ -5,23 +5,17 @@ import type { Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
-  readonly name: string;
-  /** Bytes from the start of the source that were taken. */
-  position: number;
   readonly #chunks: AsyncGenerator<Uint8Array, void, undefined>;
-  readonly #ending: Ending | undefined;
   #left: Uint8Array = NOTHING;
 
   constructor(
-    name: string,
-    position: number,
+    readonly name: string,
+    /** Bytes from the start of the source that were taken. */
+    public position: number,
     chunks: AsyncGenerator<Uint8Array, void, undefined>,
-    ending?: Ending,
+    private readonly ending?: Ending,
   ) {
-    this.name = name;
-    this.position = position;
     this.#chunks = chunks;
-    this.#ending = ending;
   }
 
   static at(source: Source, start: number, end?: number, signal?: AbortSignal): Cursor {
@@ -98,14 +92,14 @@ export class Cursor {
 
   /** Aborts: pending reads of the source reject with the reason. */
   abort(reason: unknown): void {
-    this.#ending?.abort(reason);
+    this.ending?.abort(reason);
     this.close().catch(() => {});
   }
 
   /** Releases its source. */
   async close(): Promise<void> {
     this.#left = NOTHING;
-    this.#ending?.stop();
+    this.ending?.stop();
     await this.#chunks.return();
   }
 
