@@ -11,7 +11,7 @@ import type {
 } from "./index.js";
 import type { Place } from "./sink.js";
 
-const files = () => import("./index.js");
+const files = () => import("./library.js");
 
 /** Python's calls about files that JavaScript opens and writes. */
 export class Files {

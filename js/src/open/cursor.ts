@@ -1,18 +1,18 @@
 import type { AbortSignal } from "../core/globals.js";
 import { Ending } from "./ending.js";
 import { malformed } from "./entry.js";
-import type { Source } from "./source.js";
+import type { Chunks, Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
-  readonly #chunks: AsyncGenerator<Uint8Array, void, undefined>;
+  readonly #chunks: Chunks;
   #left: Uint8Array = NOTHING;
 
   constructor(
     readonly name: string,
     /** Bytes from the start of the source that were taken. */
     public position: number,
-    chunks: AsyncGenerator<Uint8Array, void, undefined>,
+    chunks: Chunks,
     private readonly ending?: Ending,
   ) {
     this.#chunks = chunks;
@@ -49,7 +49,7 @@ export class Cursor {
   }
 
   /** The next bytes in chunks; each is valid until the next is requested. */
-  async *chunks(count: number, what: string): AsyncGenerator<Uint8Array, void, undefined> {
+  async *chunks(count: number, what: string): Chunks {
     for (let missing = count; missing > 0; ) {
       let chunk = this.#left;
       this.#left = NOTHING;
@@ -69,7 +69,7 @@ export class Cursor {
   }
 
   /** The rest, in chunks. */
-  async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
+  async *rest(): Chunks {
     const left = this.#left;
     this.#left = NOTHING;
     this.position += left.length;

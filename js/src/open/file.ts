@@ -238,7 +238,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       }
       const chunks = member ? elementsIn(cursor, entry, what, signal) : cursor.chunks(nbytes, what);
       const coming = { what, type, shape, columns, total: nbytes };
-      return await load(coming, chunks, options, signal);
+      return await load(coming, chunks, { ...options, signal });
     } catch (error) {
       // An aborted read looks as if the file ended there.
       const reason = signal.aborted ? signal.reason : error;

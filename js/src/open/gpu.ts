@@ -1,4 +1,4 @@
-/** Uploads elements of a file to a GPUBuffer; loaded on demand. */
+/** Uploads elements of a file to a GPUBuffer. */
 import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
@@ -10,8 +10,6 @@ import { allocate } from "../webgpu/making.js";
 import { releaseSlot, slotOf } from "../webgpu/references.js";
 import { writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
-// What loads tensors onto a GPU also reads them.
-import "../webgpu/transfer.js";
 
 /** Smaller chunks are gathered: each write costs as much as copying megabytes. */
 const LARGE = 4 << 20;

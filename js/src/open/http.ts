@@ -17,7 +17,7 @@ import type { AbortSignal } from "../core/globals.js";
 import { Joint } from "./joint.js";
 import { type Answer, ask, bytesOf, HIDDEN, nameOf, type Version } from "./request.js";
 import { Broken, patiently, Tries } from "./retries.js";
-import type { FetchOptions, Source } from "./source.js";
+import type { Chunks, FetchOptions, Source } from "./source.js";
 
 /** Bytes per request if the server does not say how many it sends. */
 const PIECE = 4 << 20;
@@ -66,11 +66,7 @@ export class HttpSource implements Source {
     return new HttpSource(url, options, await patiently(name, options, signal, request));
   }
 
-  async *read(
-    start: number,
-    end: number | undefined,
-    signal?: AbortSignal,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
+  async *read(start: number, end: number | undefined, signal?: AbortSignal): Chunks {
     const stop = end ?? this.size;
     const tries = new Tries(this.name, this.#options);
     const joint = new Joint(this.name, start);
@@ -202,9 +198,7 @@ export class HttpSource implements Source {
 }
 
 /** The bytes that came before it failed, in one chunk, or its error. */
-async function* atOnce(
-  chunks: AsyncGenerator<Uint8Array, void, undefined>,
-): AsyncGenerator<Uint8Array, void, undefined> {
+async function* atOnce(chunks: Chunks): Chunks {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   for await (const chunk of chunks) parts.push(chunk.slice());
   const whole = new Uint8Array(await new Blob(parts).arrayBuffer());

@@ -1,9 +1,9 @@
 import { checkConversion } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
-import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { unlessEnded } from "./ending.js";
 import type { Described } from "./entry.js";
+import { gpuSink } from "./gpu.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
 import { convertingSink, growingSink, memorySink, type Sink } from "./sink.js";
 
@@ -28,12 +28,12 @@ export async function load(
   coming: Coming,
   chunks: AsyncIterable<Uint8Array>,
   options: LoadOptions & Pick<OpenOptions, "place">,
-  signal?: AbortSignal,
 ): Promise<Tensor> {
   const making = sinkFor(coming, options);
+  const { signal } = options;
   try {
     const sink = await unlessEnded(making, signal);
-    await pour(chunks, sink, coming.total, options.progress, signal);
+    await pour(chunks, sink, coming.total, options);
     return turned(await sink.finish(), coming);
   } catch (error) {
     making.then(
@@ -48,8 +48,7 @@ async function pour(
   chunks: AsyncIterable<Uint8Array>,
   sink: Sink,
   total: number | undefined,
-  progress: LoadOptions["progress"],
-  signal?: AbortSignal,
+  { progress, signal }: LoadOptions,
 ): Promise<void> {
   let [loaded, told] = [0, 0];
   for await (const chunk of chunks) {
@@ -75,7 +74,7 @@ async function sinkFor(
   const gpu = device && "gpu" in device ? device.gpu : device;
   const dims = columns && shape ? [...shape].reverse() : shape;
   let sink: Sink;
-  if (gpu && dims) sink = await (await import("./gpu.js")).gpuSink(gpu, dims, to);
+  if (gpu && dims) sink = await gpuSink(gpu, dims, to);
   else if (total === undefined || dims === null) sink = growingSink(dims, to, place);
   else sink = memorySink(dims, to, place);
   return to === type ? sink : convertingSink(sink, type, to, what);

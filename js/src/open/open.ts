@@ -71,7 +71,7 @@ export async function open(
   const cursor = Cursor.at(source, 0, undefined, signal);
   let kept: Source | null = null;
   try {
-    const opened = await read(source, cursor, options, signal);
+    const opened = await read(source, cursor, options);
     if (opened instanceof TensorFile) kept = source;
     return opened;
   } finally {
@@ -85,7 +85,6 @@ async function read(
   source: Source,
   cursor: Cursor,
   options: OpenOptions,
-  signal: AbortSignal | undefined,
 ): Promise<Tensor | TensorFile> {
   const format = await formatOf(source, cursor, options);
   if (format !== "raw" && options.shape !== undefined) {
@@ -96,13 +95,13 @@ async function read(
   }
   switch (format) {
     case "npy":
-      return openNpy(source, cursor, options, signal);
+      return openNpy(source, cursor, options);
     case "raw":
-      return openRaw(source, cursor, options, signal);
+      return openRaw(source, cursor, options);
     case "safetensors":
       return openSafetensors(source, cursor, options);
     case "npz":
-      return openNpz(source, cursor, options, signal);
+      return openNpz(source, cursor, options);
   }
   return format satisfies never;
 }
@@ -149,12 +148,7 @@ async function headerOf(cursor: Cursor): Promise<NpyHeader & { bytes: number }> 
   return { ...described, bytes: cursor.position - position };
 }
 
-async function openNpy(
-  source: Source,
-  cursor: Cursor,
-  options: OpenOptions,
-  signal: AbortSignal | undefined,
-): Promise<Tensor> {
+async function openNpy(source: Source, cursor: Cursor, options: OpenOptions): Promise<Tensor> {
   const { name, size } = source;
   const { descr, shape, columns, bytes } = await headerOf(cursor);
   const found = dtypeOfDescr(descr);
@@ -164,7 +158,7 @@ async function openNpy(
   checkSize(source, bytes, nbytes, `shape [${shape}] of ${type.name}`);
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
-  return load({ what: name, type, shape, columns, total }, chunks, options, signal);
+  return load({ what: name, type, shape, columns, total }, chunks, options);
 }
 
 /** Throws unless exactly so many bytes of elements follow the header. */
@@ -190,14 +184,10 @@ async function* exactly(cursor: Cursor, nbytes: number, what: string) {
   throw malformed(cursor.name, `more bytes follow ${what}`);
 }
 
-async function openRaw(
-  source: Source,
-  cursor: Cursor,
-  options: OpenOptions,
-  signal: AbortSignal | undefined,
-): Promise<Tensor> {
+async function openRaw(source: Source, cursor: Cursor, options: OpenOptions): Promise<Tensor> {
   const { name, size } = source;
   const { dtype, ...others } = options;
+  const { signal } = options;
   if (dtype === undefined) throw new TypeError("raw elements need their dtype");
   const type = dtypeNamed(dtype);
   if (options.shape === undefined) await source.confirmSize?.(signal);
@@ -207,13 +197,13 @@ async function openRaw(
       throw new UnsupportedError(`the length of ${name} is unknown: a GPUBuffer needs shape`);
     }
     const coming = { what: name, type, shape, columns: false, total: undefined };
-    return load(coming, cursor.rest(), others, signal);
+    return load(coming, cursor.rest(), others);
   }
   const nbytes = nbytesOf({ type, shape });
   checkSize(source, 0, nbytes, `shape [${shape}] of ${type.name}`);
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
-  return load({ what: name, type, shape, columns: false, total }, chunks, others, signal);
+  return load({ what: name, type, shape, columns: false, total }, chunks, others);
 }
 
 function rawShape(
@@ -259,12 +249,8 @@ async function openSafetensors(
   return new TensorFile(source, cursor, entries, metadata, options, head);
 }
 
-async function openNpz(
-  given: Source,
-  cursor: Cursor,
-  options: OpenOptions,
-  signal: AbortSignal | undefined,
-): Promise<TensorFile> {
+async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Promise<TensorFile> {
+  const { signal } = options;
   // Its directory is at the end: the browser buffers sources that cannot be read from there.
   const source = given.way === "any" ? given : await spooled(given, cursor.rest());
   if (source.size === undefined) {

@@ -65,7 +65,7 @@ export class Kernels {
           for (const arg of args) held.push(typeof arg === "number" ? arg : arg.share());
           return { workgroups, site };
         });
-        const { timed } = await import("../webgpu/late.js");
+        const { timed } = await import("../webgpu/lazy.js");
         return await timed(kernel._record.device.gpu, (timestampWrites) => {
           signal.throwIfAborted();
           const { workgroups } = call;
@@ -99,9 +99,7 @@ export class Kernels {
 
   /** Whether a batch will write to a tensor, or, for `writing`, use it. */
   batchUses(address: Address, batch: Batch, writing: boolean): boolean {
-    return this.python.during(address, (tensor) =>
-      batch._uses(extentOf(tensor._managed), writing),
-    );
+    return this.python.during(address, (tensor) => batch._uses(extentOf(tensor._managed), writing));
   }
 
   /** @internal Called by C with the number of a kernel. */

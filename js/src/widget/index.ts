@@ -2,6 +2,8 @@
 // Importing only this gives tensors all their methods: the layers register themselves.
 import "../exchange/index.js";
 import "../webgpu/transfer.js";
+import * as compiling from "../webgpu/compiling.js";
+import { loadExplanations } from "../webgpu/explanations.js";
 
 export {
   type Author,
@@ -13,3 +15,5 @@ export {
   widget,
 } from "./author.js";
 export type { TensorListener, Tensors } from "./tensors.js";
+
+loadExplanations(async () => compiling);

@@ -9,8 +9,8 @@ import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
 import type { Argument } from "../webgpu/checks/calls.js";
 import { useDevice } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
-import { timed } from "../webgpu/index.js";
 import { Kernel } from "../webgpu/kernel.js";
+import { timed } from "../webgpu/timing.js";
 import {
   type Arriving,
   type Call,
