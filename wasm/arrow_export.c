@@ -304,8 +304,7 @@ static int check_request(PyObject *given, PyObject *requested) {
   return refuse_request(ours, asked);
 }
 
-PyObject *dlw_to_arrow(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_to_arrow(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *object, *valid, *requested, *pair = NULL;
   if (!PyArg_ParseTuple(args, "OOO", &object, &valid, &requested)) return NULL;
   dlw_tensor *tensor = dlw_tensor_of(object);

@@ -408,8 +408,7 @@ static int take_array(PyObject *capsule, struct ArrowArray *out) {
   return out->release != NULL ? 0 : taken_before("array");
 }
 
-PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_from_arrow_array(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *schema_capsule, *array_capsule, *column;
   struct ArrowSchema schema;
   struct ArrowArray array = {0};
@@ -562,8 +561,7 @@ static int import_stream(struct ArrowArrayStream *stream, const char *name,
   return failed ? -1 : 0;
 }
 
-PyObject *dlw_from_arrow_stream(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_from_arrow_stream(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *capsule, *column;
   struct ArrowArrayStream stream;
   arrow_type type;

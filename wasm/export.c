@@ -205,8 +205,8 @@ static int to_object(DLManagedTensorVersioned *managed, void **out) {
 }
 
 /* The CPU has no streams; a GPUDevice has one queue, in order of submission. */
-static int current_stream(int32_t device_type, int32_t device_id, void **out) {
-  (void)device_type, (void)device_id;
+static int current_stream(int32_t Py_UNUSED(device_type), int32_t Py_UNUSED(device_id),
+                          void **out) {
   *out = NULL;
   return 0;
 }

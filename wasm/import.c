@@ -57,10 +57,7 @@ static dlw_tensor *copy_instead(dlw_tensor *tensor) {
 /* --- the buffer protocol ---------------------------------------------------------- */
 
 #ifdef __EMSCRIPTEN__ /* Pyodide's one thread has the GIL whenever C runs */
-static int enter_python(PyGILState_STATE *state) {
-  (void)state;
-  return 1;
-}
+static int enter_python(PyGILState_STATE *Py_UNUSED(state)) { return 1; }
 static void leave_python(PyGILState_STATE state) { (void)state; }
 #else
 static int enter_python(PyGILState_STATE *state) {

@@ -227,8 +227,8 @@ static void tensor_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 
-static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  (void)args, (void)kwargs;
+static PyObject *tensor_new(PyTypeObject *type, PyObject *Py_UNUSED(args),
+                            PyObject *Py_UNUSED(kwargs)) {
   return PyErr_Format(
       PyExc_TypeError,
       "%R cannot be called: make tensors with dlpack_web.from_dlpack(x), "
@@ -236,8 +236,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
       type);
 }
 
-static PyObject *tensor_release(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *tensor_release(PyObject *self, PyObject *Py_UNUSED(unused)) {
   let_go(self);
   Py_RETURN_NONE;
 }
@@ -253,56 +252,48 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-static PyObject *get_shape(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_shape(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return int64_tuple(dlw_dl(tensor)->shape, dlw_dl(tensor)->ndim);
 }
 
-static PyObject *get_strides(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_strides(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return int64_tuple(dlw_dl(tensor)->strides, dlw_dl(tensor)->ndim);
 }
 
-static PyObject *get_byte_offset(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_byte_offset(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return PyLong_FromUnsignedLongLong(dlw_dl(tensor)->byte_offset);
 }
 
-static PyObject *get_dtype(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return PyLong_FromUnsignedLong(dlw_dtype_pack(dlw_dl(tensor)->dtype));
 }
 
-static PyObject *get_padded(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_padded(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
   return PyBool_FromLong((tensor->managed.flags & padded) != 0);
 }
 
-static PyObject *get_read_only(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_read_only(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   return tensor != NULL ? PyBool_FromLong(dlw_read_only(tensor)) : NULL;
 }
 
-static PyObject *get_released(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_released(PyObject *self, void *Py_UNUSED(unused)) {
   return PyBool_FromLong(as_tensor(self)->tensor == NULL);
 }
 
 /* The object whose buffer the memory is; True for a DLPack producer's, else False. */
-static PyObject *get_owner(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_owner(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   PyObject *exporter = dlw_exporter(tensor);
@@ -503,8 +494,7 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
   return dlw_export_capsule(tensor, options);
 }
 
-static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *tensor_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   DLDevice device = dlw_dl(tensor)->device;
@@ -554,8 +544,7 @@ static void tensor_releasebuffer(PyObject *self, Py_buffer *view) {
 }
 
 /* The class of an exception that NumPy may have dropped, once; None: there is none. */
-static PyObject *tensor_interrupt(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *tensor_interrupt(PyObject *self, PyObject *Py_UNUSED(unused)) {
   PyObject *interrupt = as_tensor(self)->interrupt;
   as_tensor(self)->interrupt = NULL;
   return interrupt != NULL ? interrupt : Py_NewRef(Py_None);
