@@ -141,30 +141,27 @@ static void destroy_array(PyObject *capsule) {
 static int check_arrow(const DLTensor *dl) {
   char name[DLW_DTYPE_NAME];
   if (!dlw_is_host(dl->device)) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "the tensor is on WebGPU, Arrow's arrays are on the CPU: use what "
                     "`await t.to_host()` gives");
-    return -1;
   }
   if (dl->ndim == 0) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "a Tensor without axes cannot be an Arrow array: use t.reshape(1)");
-    return -1;
   }
   for (int32_t i = 1; i < dl->ndim; i++) {
     if (dl->shape[i] <= INT32_MAX) continue;
-    PyErr_Format(
+    return dlw_fail(
         PyExc_BufferError,
         "axis %d has %lld elements; Arrow's fixed-size lists have at most 2^31-1", i,
         (long long)dl->shape[i]);
-    return -1;
   }
   if (letter_of(dl->dtype) != 0) return 0;
-  PyErr_Format(PyExc_BufferError,
-               "Arrow has no type for %s: integers and floats of 8 to 64 bits and bool "
-               "have one",
-               dlw_dtype_name(dl->dtype, name));
-  return -1;
+  return dlw_fail(
+      PyExc_BufferError,
+      "Arrow has no type for %s: integers and floats of 8 to 64 bits and bool "
+      "have one",
+      dlw_dtype_name(dl->dtype, name));
 }
 
 /* A hold on the elements in row-major order; a copy if they have another order. */
@@ -291,11 +288,11 @@ static int refuse_request(const struct ArrowSchema *ours,
 static int check_request(PyObject *given, PyObject *requested) {
   if (requested == Py_None) return 0;
   if (!PyCapsule_IsValid(requested, DLW_ARROW_SCHEMA)) {
-    PyErr_Format(PyExc_TypeError,
-                 "requested_schema must be None or a capsule named '" DLW_ARROW_SCHEMA
-                 "', not %R",
-                 requested);
-    return -1;
+    return dlw_fail(
+        PyExc_TypeError,
+        "requested_schema must be None or a capsule named '" DLW_ARROW_SCHEMA
+        "', not %R",
+        requested);
   }
   const struct ArrowSchema *asked = PyCapsule_GetPointer(requested, DLW_ARROW_SCHEMA);
   const struct ArrowSchema *ours = PyCapsule_GetPointer(given, DLW_ARROW_SCHEMA);

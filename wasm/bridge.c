@@ -261,9 +261,8 @@ static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device
 static Py_ssize_t count_arguments(PyObject *args) {
   Py_ssize_t count = PyTuple_Size(args);
   if (count <= MAX_ARGUMENTS) return count;
-  PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
-               MAX_ARGUMENTS, count);
-  return -1;
+  return dlw_fail(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
+                  MAX_ARGUMENTS, count);
 }
 
 PyObject *dlw_bridge_arguments(PyObject *Py_UNUSED(module), PyObject *args) {

@@ -9,8 +9,7 @@
 /* The ints of a tuple into room for `count`; 0, or -1 with an exception. */
 static int parse_ints(PyObject *tuple, Py_ssize_t count, int64_t *out) {
   if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) {
-    PyErr_SetString(PyExc_TypeError, "shape and strides are tuples of one length");
-    return -1;
+    return dlw_fail(PyExc_TypeError, "shape and strides are tuples of one length");
   }
   for (Py_ssize_t i = 0; i < count; i++) {
     out[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));

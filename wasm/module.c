@@ -354,10 +354,9 @@ static int check_interpreter(void) {
   int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
   if (first < 0) first = id;
   if (id == first) return 0;
-  PyErr_SetString(PyExc_ImportError,
+  return dlw_fail(PyExc_ImportError,
                   "dlpack_web was loaded by another interpreter of this process, and "
                   "sub-interpreters are not supported: import it in the first one");
-  return -1;
 }
 
 static int module_exec(PyObject *module) {

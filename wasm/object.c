@@ -84,8 +84,7 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor) {
 int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain_function) {
   if (!PyType_Check(tensor_class) ||
       !PyType_IsSubtype((PyTypeObject *)tensor_class, base_type)) {
-    PyErr_SetString(PyExc_TypeError, "a subclass of _core.Tensor is needed");
-    return -1;
+    return dlw_fail(PyExc_TypeError, "a subclass of _core.Tensor is needed");
   }
   dlw_set((PyObject **)&tensor_type, Py_NewRef(tensor_class));
   dlw_set(&explain, Py_NewRef(explain_function));
@@ -357,8 +356,7 @@ int dlw_parse_copy(PyObject *value, int *copy) {
   } else if (value == Py_True || value == Py_False) {
     *copy = value == Py_True ? DLW_COPY_YES : DLW_COPY_NO;
   } else {
-    PyErr_Format(PyExc_TypeError, "copy must be True, False or None, not %R", value);
-    return -1;
+    return dlw_fail(PyExc_TypeError, "copy must be True, False or None, not %R", value);
   }
   return 0;
 }
@@ -383,9 +381,8 @@ static int to_pair(PyObject *value, int32_t pair[2]) {
 static int parse_pair(PyObject *value, const char *what, int32_t pair[2]) {
   if (value == NULL || value == Py_None) return 0;
   if (to_pair(value, pair)) return 1;
-  PyErr_Format(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R", what,
-               value);
-  return -1;
+  return dlw_fail(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R",
+                  what, value);
 }
 
 /* --- __dlpack__ ------------------------------------------------------------------- */
@@ -397,17 +394,15 @@ static PyObject *keywords[KEYWORDS]; /* "stream", ... */
 static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                         PyObject *given[KEYWORDS]) {
   if (nargs != 0) {
-    PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
-    return -1;
+    return dlw_fail(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
   }
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *name = PyTuple_GetItem(names, i);
     int which = dlw_find_name(name, keywords, KEYWORDS);
     if (which < 0) {
-      PyErr_Format(PyExc_TypeError,
-                   "__dlpack__() got an unexpected keyword argument %R", name);
-      return -1;
+      return dlw_fail(PyExc_TypeError,
+                      "__dlpack__() got an unexpected keyword argument %R", name);
     }
     given[which] = args[i];
   }
@@ -528,10 +523,9 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   if (tensor == NULL) return -1;
   if (!dlw_is_host(dlw_dl(tensor)->device)) {
     if (!(flags & PyBUF_WRITABLE)) return view_of_copy(self, view, flags);
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "a WebGPU tensor has no memory that Python can see; use await "
                     "t.to_host()");
-    return -1;
   }
   if (dlw_export_buffer(tensor, self, view, flags) < 0) return -1;
   as_tensor(self)->views++;
