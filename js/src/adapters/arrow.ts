@@ -4,8 +4,10 @@
  * share memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are
  * single bits and are copied. A tensor has no nulls: a second one says which elements are valid.
  */
+
 import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
@@ -374,8 +376,7 @@ export function toArrow<L extends Arrow>(
   x: Exchangeable,
   { copy, valid }: ToArrowOptions = {},
 ): L["Vector"]["prototype"] {
-  const held = onCPU("Arrow", fit(x, { copy }));
-  try {
+  return keeping(onCPU("Arrow", fit(x, { copy })), (held) => {
     const { dtype, shape, size } = held;
     checkDType("Arrow", dtype, Object.keys(CLASSES));
     if (shape.length === 0) {
@@ -405,10 +406,7 @@ export function toArrow<L extends Arrow>(
       data = arrow.makeData({ type, length, ...outer, child: data });
     }
     return arrow.makeVector(data);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 /** The nulls of `rows` elements as a bitmap for Arrow, in memory of its own. */
@@ -417,8 +415,7 @@ function nullsOf(
   rows: number,
 ): { nullCount: number; nullBitmap?: Uint8Array } {
   if (valid === undefined) return { nullCount: 0 };
-  const packed = onCPU("Arrow", fit(valid));
-  try {
+  return releasing(onCPU("Arrow", fit(valid)), (packed) => {
     if (packed.dtype !== "bool" || packed.ndim !== 1 || packed.size !== rows) {
       throw new UnsupportedError(
         `valid must be a tensor of bool of shape [${rows}], not ${packed.toString()}`,
@@ -428,9 +425,7 @@ function nullsOf(
     const bytes = packed.data as Uint8Array;
     const nullCount = bytes.reduce((sum, byte) => sum + (byte === 0 ? 1 : 0), 0);
     return { nullCount, nullBitmap: bitsOf(bytes) };
-  } finally {
-    packed.release();
-  }
+  });
 }
 
 function bitsOf(bytes: Uint8Array): Uint8Array {

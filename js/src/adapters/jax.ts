@@ -7,6 +7,7 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { DeviceError, quietly, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -175,18 +176,14 @@ export function toJax<L extends Jax>(
   x: Exchangeable,
   { copy, dtype }: GiveOptions & { dtype?: "bool" | undefined } = {},
 ): L["Array"]["prototype"] {
-  const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
-  try {
+  return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
     const name = storedName("jax-js", held, dtype);
     if (!held.device.gpu) return giveCPU(jax, held, name, copy);
     checkDevice("jax-js", held, deviceOf(jax));
     checkDType("jax-js on WebGPU", name, ON_GPU);
     handed(jax.Array, "jax-js", held);
     return giveGPU(jax, held, name, copy);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function giveCPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefined): any {
@@ -272,11 +269,7 @@ function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any 
   const made = jax.numpy.zeros(shape, { dtype, device: "webgpu" });
   try {
     const target = fromJax(jax, made);
-    try {
-      copyInto(held._managed, slotOf(target._managed.handle).facts, 0);
-    } finally {
-      target.release();
-    }
+    releasing(target, () => copyInto(held._managed, slotOf(target._managed.handle).facts, 0));
   } catch (error) {
     quietly(() => made.dispose());
     throw error;

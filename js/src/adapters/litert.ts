@@ -3,9 +3,11 @@
  * LiteRT.js: GPU tensors share the `GPUBuffer` both ways. On the CPU LiteRT.js copies what it takes
  * and what it gives.
  */
+
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
@@ -16,6 +18,7 @@ import {
   checkUsable,
   copiedIf,
   type GiveOptions,
+  holdOn,
   inTurn,
   lending,
   makeExchangeable,
@@ -158,37 +161,16 @@ interface Kept {
   onDelete: (() => void) | undefined;
 }
 
-const counted = new WeakMap<object, () => () => void>();
-
 function canHold(value: object): value is Kept {
   const { liteRtTensorBuffer } = value as Kept;
   return "onDelete" in value && typeof liteRtTensorBuffer?.clone === "function";
 }
 
-/** Defers what `delete()` frees until our holds on it have ended, too; the value is deleted at once. */
-function hold(value: object): () => void {
-  let add = counted.get(value);
-  if (add === undefined) {
-    const own = value as Kept;
-    const { onDelete } = own;
-    const handle = own.liteRtTensorBuffer.clone();
-    let holds = 1;
-    const drop = () => {
-      if (--holds > 0) return;
-      try {
-        handle.delete();
-      } finally {
-        onDelete?.call(value);
-      }
-    };
-    own.onDelete = drop;
-    add = () => {
-      holds++;
-      return drop;
-    };
-    counted.set(value, add);
-  }
-  return add();
+function hold(value: Kept): () => void {
+  return holdOn(value, "onDelete", () => {
+    const handle = value.liteRtTensorBuffer.clone();
+    return () => handle.delete();
+  });
 }
 
 // --- to it ------------------------------------------------------------------------------------------
@@ -207,8 +189,7 @@ export function toLiteRT<L extends LiteRT>(
   x: Exchangeable,
   { copy, environment = defaultOf(litert) }: ToLiteRTOptions = {},
 ): InstanceType<L["Tensor"]> {
-  const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
-  try {
+  return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
     checkDType(LIBRARY, held.dtype, DTYPES);
     if (held.size === 0) throw new UnsupportedError(`${LIBRARY} does not support empty tensors`);
     const shape = [...held.shape];
@@ -221,10 +202,7 @@ export function toLiteRT<L extends LiteRT>(
     releaseWith(made, held);
     handed(litert.Tensor, LIBRARY, held);
     return made;
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 /**

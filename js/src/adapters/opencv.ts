@@ -3,8 +3,10 @@
  * OpenCV.js 4 and 5: tensors over the elements of a `cv.Mat`, in OpenCV's own WebAssembly memory.
  * The other way they are copied into that memory, once, unless they are there already.
  */
+
 import type { DTypeName } from "../core/dtype.js";
 import { ReleasedError, UnsupportedError } from "../core/errors.js";
+import { releasing } from "../core/releasing.js";
 import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { take } from "../exchange/take.js";
@@ -146,15 +148,12 @@ export function toMat<L extends OpenCV>(
   { copy }: GiveOptions = {},
 ): InstanceType<L["Mat"]> {
   // Where a copy is asked for, it is made once, into the Mat.
-  const held = onCPU("OpenCV.js", take(x, copy === false ? { copy } : {}));
-  try {
+  return releasing(onCPU("OpenCV.js", take(x, copy === false ? { copy } : {})), (held) => {
     const shared = copy ? undefined : partOf(cv, held);
     if (shared) return shared;
     refuseCopy(copy, `${held.toString()} is not in the memory of OpenCV.js: a copy is needed`);
     return copiedTo(cv, held);
-  } finally {
-    held.release();
-  }
+  });
 }
 
 /** The Mat that a tensor is over, or its rows and columns; undefined if it is not part of one. */

@@ -3,9 +3,11 @@
  * onnxruntime-web: CPU tensors share memory with `ort.Tensor`s (ORT itself copies at `run()`), GPU
  * tensors share the `GPUBuffer`.
  */
+
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -18,6 +20,7 @@ import {
   checkUsable,
   copiedIf,
   type GiveOptions,
+  holdOn,
   inTurn,
   isUsable,
   lending,
@@ -272,12 +275,12 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
   if (!device) {
     throw new DeviceError("the GPUDevice of onnxruntime-web is unknown: call useDevice() first");
   }
-  // Without the field that is counted in `hold`, the buffer may be reused too soon.
+  // Without the field whose end is deferred, the buffer may be reused too soon.
   const known = "disposer" in value;
   if (!known) refuseCopy(copy, "this version of onnxruntime-web cannot share its tensors");
   const { type, dims } = value;
   const buffer = value.gpuBuffer as GPUBuffer;
-  const made = lending(hold(value), (release) =>
+  const made = lending(holdOn(value, "disposer"), (release) =>
     Tensor.fromGPUBuffer(buffer, {
       device,
       shape: dims,
@@ -303,28 +306,6 @@ function checkOwner({ Tensor: Class }: Ort, value: object): void {
   );
 }
 
-const counted = new WeakMap<object, { holds: number; drop(): void }>();
-
-/** Defers the disposal of an `ort.Tensor` until our holds on it have ended. */
-function hold(value: object): () => void {
-  let entry = counted.get(value);
-  if (entry === undefined) {
-    const own = value as { disposer?: () => void };
-    const { disposer } = own;
-    const made = {
-      holds: 1,
-      drop() {
-        if (--made.holds === 0) disposer?.call(value);
-      },
-    };
-    if (disposer) own.disposer = made.drop;
-    counted.set(value, made);
-    entry = made;
-  }
-  entry.holds++;
-  return entry.drop;
-}
-
 // --- to it ------------------------------------------------------------------------------------------
 
 /**
@@ -339,18 +320,14 @@ export function toOrt<L extends Ort>(
   x: Exchangeable,
   { copy }: GiveOptions = {},
 ): InstanceType<L["Tensor"]> {
-  const held = fit(x, { copy, needs: { offset: 0, padTo: 16 } });
-  try {
+  return keeping(fit(x, { copy, needs: { offset: 0, padTo: 16 } }), (held) => {
     if (held.padded) {
       throw new UnsupportedError(
         `onnxruntime-web packs ${held.dtype}; ${held.toString()} has bytes for it`,
       );
     }
     return held.device.gpu ? giveGPU(ort, held) : giveCPU(ort, held, copy);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function giveGPU(ort: Ort, held: Tensor): any {

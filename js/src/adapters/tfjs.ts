@@ -3,9 +3,11 @@
  * TensorFlow.js: CPU tensors alias the values of the cpu backend, GPU tensors the buffers of the
  * webgpu backend.
  */
+
 import { classOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { DeviceError, quietly, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
@@ -238,7 +240,7 @@ export function toTfjs<L extends Tf>(
 ): L["Tensor"]["prototype"] {
   const backend = tf.backend();
   const { held, name } = fitFor(backend, x, copy, dtype);
-  try {
+  return keeping(held, () => {
     if (held.device.gpu) {
       checkDevice("TensorFlow.js", held, backend.device);
       const made = giveGPU(tf, backend, held, name);
@@ -246,10 +248,7 @@ export function toTfjs<L extends Tf>(
       return made;
     }
     return giveCPU(tf, backend, held, name, copy);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 /** A tensor that the backend can use, and its dtype there; errors are thrown before it is moved. */

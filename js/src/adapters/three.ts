@@ -3,9 +3,11 @@
  * three.js: CPU tensors are the arrays of attributes, GPU tensors the buffers that a
  * WebGPURenderer keeps for storage attributes.
  */
+
 import { type DType, dtypeNamed, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -210,8 +212,7 @@ export function toThree<L extends Three>(
   options: ToThreeOptions = {},
 ): InstanceType<L["BufferAttribute"]> {
   const { copy, renderer, usage = STORAGE } = options;
-  const held = fit(x, { copy, needs: { offset: 0, usage } });
-  try {
+  return keeping(fit(x, { copy, needs: { offset: 0, usage } }), (held) => {
     const { dtype, shape, size } = held;
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
     if (!(itemSize >= 1 && size % itemSize === 0)) {
@@ -241,10 +242,7 @@ export function toThree<L extends Three>(
     watchDestroy(backend);
     handed(backend, "three.js", held);
     return made;
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function give({ BufferAttribute }: Three, held: Tensor, itemSize: number): any {

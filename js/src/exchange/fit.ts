@@ -1,5 +1,6 @@
 import { deviceLayer } from "../core/layers.js";
 import type { ManagedTensor } from "../core/managed.js";
+import { releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { checkMove, needCopy } from "./produce.js";
 import { taken } from "./take.js";
@@ -20,8 +21,7 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
 
 function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
   const { device, copy, needs = {} } = request;
-  const held = taken(x, { ...request, copy: copy === false ? false : undefined });
-  try {
+  return releasing(taken(x, { ...request, copy: copy === false ? false : undefined }), (held) => {
     if (device === undefined || device === held.device.gpu) {
       if (held.device.gpu) return deviceLayer().fit(held, needs, copy);
       if (held.isPlain && !copy) return held.share();
@@ -30,7 +30,5 @@ function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
     }
     checkMove(held, device, copy);
     return deviceLayer().fitUpload(held, device, needs);
-  } finally {
-    held.release();
-  }
+  });
 }

@@ -16,6 +16,7 @@ import { isOfRun, nameSession } from "../adapters/ortruns.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
+import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
 import type { Handle, Wait, Work } from "../pyodide/numbers.js";
 import type { Python } from "../pyodide/python.js";
@@ -414,16 +415,14 @@ class Run {
     const { ort, python, device, inputs } = this.session;
     const tensor = python.tensorAt(address);
     const { name } = inputs[index] as Slot;
-    try {
+    releasing(tensor, () => {
       this.#feeds[name] =
         device && !tensor.device.gpu && isUploaded(tensor)
           ? this.#upload(tensor.to(device))
           : isSmall(tensor)
             ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor.shape])
             : toOrt(ort, tensor);
-    } finally {
-      tensor.release();
-    }
+    });
   }
 
   /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */

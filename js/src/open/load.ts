@@ -1,5 +1,6 @@
 import { checkConversion } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
+import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
 import { unlessEnded } from "./ending.js";
 import type { Described } from "./entry.js";
@@ -83,9 +84,5 @@ async function sinkFor(
 /** If the first index varies fastest, the axes are reversed: a view. */
 function turned(tensor: Tensor, { columns }: Coming): Tensor {
   if (!columns) return tensor;
-  try {
-    return tensor.permute(tensor.shape.map((_, axis) => -1 - axis));
-  } finally {
-    tensor.release();
-  }
+  return releasing(tensor, () => tensor.permute(tensor.shape.map((_, axis) => -1 - axis)));
 }

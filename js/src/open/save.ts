@@ -2,6 +2,7 @@ import { WEBGPU } from "../core/dlpack.js";
 import { cut, textOf } from "../core/errors.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
+import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { unlessEnded } from "./ending.js";
@@ -123,14 +124,11 @@ function npyOf(tensor: Tensor) {
   const columns = turned._managed.strides === null && tensor._managed.strides !== null;
   const held = columns ? turned : new Tensor(tensor._managed.share());
   if (!columns) turned.release();
-  try {
+  return keeping(held, () => {
     const { shape } = tensor;
     const { dtype: type } = tensor._managed;
     return { header: npyHeader({ type, shape, columns }, "the file"), held: [held] };
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, string>>) {

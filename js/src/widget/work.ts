@@ -3,6 +3,7 @@
 import { dtypeNamed } from "../core/dtype.js";
 import { DLPackError, quietly, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
@@ -271,25 +272,14 @@ export class Work {
     this.#arrived.delete(name);
     if (found === undefined) throw new DLPackError("the page was closed");
     if (found instanceof Error) throw found;
-    try {
-      return viewOf(found, { shape, dtype, padded });
-    } finally {
-      found.release();
-    }
+    return releasing(found, () => viewOf(found, { shape, dtype, padded }));
   }
 
   #write(given: Operation & { op: "write" }): Promise<void> | void {
     const write = (source: Tensor) => {
-      try {
-        const to = this.#view(given.to);
-        try {
-          calledAt(given.site, () => to.write(source));
-        } finally {
-          to.release();
-        }
-      } finally {
-        source.release();
-      }
+      releasing(source, () => {
+        releasing(this.#view(given.to), (to) => calledAt(given.site, () => to.write(source)));
+      });
     };
     if (given.source) write(this.#view(given.source));
     else return this.#take(given as Arriving).then(write);

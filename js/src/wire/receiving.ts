@@ -1,7 +1,9 @@
 /** The receiving half of an endpoint: tensors that the other side writes. */
+
 import type { DType } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import { sameShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { nbytesOf } from "../open/entry.js";
@@ -89,11 +91,7 @@ class Incoming {
   write({ first, last, version, type }: Piece, payload: Uint8Array): void {
     for (const [from, to] of this.#written.below(first, last, version)) {
       const part = this.#flat.slice([from / type.step, to / type.step]);
-      try {
-        part.write(payload.subarray(from - first, to - first) as never);
-      } finally {
-        part.release();
-      }
+      releasing(part, () => part.write(payload.subarray(from - first, to - first) as never));
     }
   }
 
