@@ -1,3 +1,4 @@
+import { concat } from "../core/bytes.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Ending } from "./ending.js";
 import { malformed } from "./entry.js";
@@ -34,7 +35,7 @@ export class Cursor {
         parts.push(value.slice()); // the source may reuse the memory of its chunks
         length += value.length;
       }
-      this.#left = joined(parts, length);
+      this.#left = concat(parts);
     }
     return this.#left.subarray(0, count);
   }
@@ -114,13 +115,3 @@ export class Cursor {
 }
 
 const NOTHING = new Uint8Array(0);
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}

@@ -12,6 +12,7 @@
  * at 0, or if its Content-Length is that of the range. Otherwise the body is counted before use, in
  * pieces of 4 MiB: a server that answers with the whole file sends too much.
  */
+import { concat } from "../core/bytes.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Joint } from "./joint.js";
@@ -199,8 +200,8 @@ export class HttpSource implements Source {
 
 /** The bytes that came before it failed, in one chunk, or its error. */
 async function* atOnce(chunks: Chunks): Chunks {
-  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const parts: Uint8Array[] = [];
   for await (const chunk of chunks) parts.push(chunk.slice());
-  const whole = new Uint8Array(await new Blob(parts).arrayBuffer());
+  const whole = concat(parts);
   if (whole.length > 0) yield whole;
 }
