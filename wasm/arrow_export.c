@@ -124,18 +124,24 @@ static dlw_tensor *pack_bits(dlw_tensor *bools, int64_t *zeros) {
 
 /* --- both ------------------------------------------------------------------------- */
 
-static void destroy_schema(PyObject *capsule) {
-  struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA);
+static void free_schema(struct ArrowSchema *schema) {
   if (schema->release != NULL) schema->release(schema);
   free(schema);
 }
 
-static void destroy_array(PyObject *capsule) {
-  struct ArrowArray *array = PyCapsule_GetPointer(capsule, DLW_ARROW_ARRAY);
-  PyObject *kept = dlw_put_aside();
+static void free_array(struct ArrowArray *array) {
   if (array->release != NULL) array->release(array);
-  dlw_put_back(kept);
   free(array);
+}
+
+static void destroy_schema(PyObject *capsule) {
+  free_schema(PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA));
+}
+
+static void destroy_array(PyObject *capsule) {
+  PyObject *kept = dlw_put_aside();
+  free_array(PyCapsule_GetPointer(capsule, DLW_ARROW_ARRAY));
+  dlw_put_back(kept);
 }
 
 static int check_arrow(const DLTensor *dl) {
@@ -169,32 +175,15 @@ static dlw_tensor *in_order(dlw_tensor *tensor) {
   return dlw_is_contiguous(dlw_dl(tensor)) ? dlw_share(tensor) : dlw_copy(tensor);
 }
 
-static PyObject *capsule_of(void *pointer, const char *name,
-                            void (*destroy)(PyObject *), void (*give_up)(void *)) {
-  PyObject *capsule = PyCapsule_New(pointer, name, destroy);
-  if (capsule == NULL) give_up(pointer);
-  return capsule;
-}
-
-static void give_up_schema(void *pointer) {
-  struct ArrowSchema *schema = pointer;
-  schema->release(schema);
-  free(schema);
-}
-
-static void give_up_array(void *pointer) {
-  struct ArrowArray *array = pointer;
-  array->release(array);
-  free(array);
-}
-
 static PyObject *schema_capsule(const DLTensor *dl) {
   struct ArrowSchema *schema = calloc(1, sizeof *schema);
   if (schema == NULL || fill_schema(schema, dl, 1) < 0) {
     free(schema);
     return PyErr_NoMemory();
   }
-  return capsule_of(schema, DLW_ARROW_SCHEMA, destroy_schema, give_up_schema);
+  PyObject *capsule = PyCapsule_New(schema, DLW_ARROW_SCHEMA, destroy_schema);
+  if (capsule == NULL) free_schema(schema);
+  return capsule;
 }
 
 /* `values` and `valid` (or NULL) are in Arrow's form; borrowed. */
@@ -209,13 +198,15 @@ static PyObject *array_capsule(const DLTensor *dl, dlw_tensor *values,
     array_level *level = array->private_data;
     level->valid = dlw_tensor_share(valid, 0);
     if (level->valid == NULL) {
-      give_up_array(array);
+      free_array(array);
       return PyErr_NoMemory();
     }
     level->buffers[0] = dlw_dl(valid)->data;
     array->null_count = nulls;
   }
-  return capsule_of(array, DLW_ARROW_ARRAY, destroy_array, give_up_array);
+  PyObject *capsule = PyCapsule_New(array, DLW_ARROW_ARRAY, destroy_array);
+  if (capsule == NULL) free_array(array);
+  return capsule;
 }
 
 /* The bits of `valid`, which must be a bool for each element of axis 0. */

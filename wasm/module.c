@@ -20,15 +20,9 @@ static PyObject *core_from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *
         "from_dlpack() takes exactly one positional argument (%zd given)", nargs);
   }
   PyObject *given[KEYWORDS] = {Py_None, Py_None, Py_None};
-  Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *name = PyTuple_GetItem(names, i);
-    int which = dlw_find_name(name, keywords, KEYWORDS);
-    if (which < 0) {
-      return PyErr_Format(PyExc_TypeError,
-                          "from_dlpack() got an unexpected keyword argument %R", name);
-    }
-    given[which] = args[1 + i];
+  if (dlw_parse_keywords("from_dlpack", args + 1, names, keywords, KEYWORDS, given) <
+      0) {
+    return NULL;
   }
   dlw_request request = DLW_ANY;
   if (dlw_parse_copy(given[COPY], &request.copy) < 0) return NULL;

@@ -340,7 +340,7 @@ static PyGetSetDef TENSOR_GETSET[] = {
 
 /* --- arguments -------------------------------------------------------------------- */
 
-int dlw_find_name(PyObject *name, PyObject *const *names, int count) {
+static int find_name(PyObject *name, PyObject *const *names, int count) {
   for (int i = 0; i < count; i++) {
     if (name == names[i]) return i; /* nearly always: both are interned */
   }
@@ -348,6 +348,21 @@ int dlw_find_name(PyObject *name, PyObject *const *names, int count) {
     if (PyUnicode_Compare(name, names[i]) == 0) return i;
   }
   return -1;
+}
+
+int dlw_parse_keywords(const char *function, PyObject *const *args, PyObject *names,
+                       PyObject *const *keywords, int count, PyObject **given) {
+  Py_ssize_t size = names != NULL ? PyTuple_Size(names) : 0;
+  for (Py_ssize_t i = 0; i < size; i++) {
+    PyObject *name = PyTuple_GetItem(names, i);
+    int which = find_name(name, keywords, count);
+    if (which < 0) {
+      return dlw_fail(PyExc_TypeError, "%s() got an unexpected keyword argument %R",
+                      function, name);
+    }
+    given[which] = args[i];
+  }
+  return 0;
 }
 
 int dlw_parse_copy(PyObject *value, int *copy) {
@@ -396,17 +411,7 @@ static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names
   if (nargs != 0) {
     return dlw_fail(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
   }
-  Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *name = PyTuple_GetItem(names, i);
-    int which = dlw_find_name(name, keywords, KEYWORDS);
-    if (which < 0) {
-      return dlw_fail(PyExc_TypeError,
-                      "__dlpack__() got an unexpected keyword argument %R", name);
-    }
-    given[which] = args[i];
-  }
-  return 0;
+  return dlw_parse_keywords("__dlpack__", args, names, keywords, KEYWORDS, given);
 }
 
 /* A copy of a GPU tensor on the CPU; only Python knows whether it may wait for one. */
