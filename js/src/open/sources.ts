@@ -9,7 +9,7 @@ import type {
   URL as AnyURL,
 } from "../core/globals.js";
 import { unlessEnded } from "./ending.js";
-import { HttpSource } from "./http.js";
+import { httpSource } from "./http.js";
 import { nameOf } from "./request.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
@@ -90,7 +90,7 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
 /** Data already in this program, as a Blob. */
 async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
-  if (scheme === undefined) return HttpSource.open(url, options, signal);
+  if (scheme === undefined) return httpSource(url, options, signal);
   const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
   return blobSource(await response.blob(), `the ${scheme} URL`);
 }
