@@ -6,7 +6,7 @@ import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
 import { dtypeOfDescr } from "./dtypes.js";
-import { faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
+import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { type Held, TensorFile } from "./file.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
@@ -149,16 +149,28 @@ async function headerOf(cursor: Cursor): Promise<NpyHeader & { bytes: number }> 
 }
 
 async function openNpy(source: Source, cursor: Cursor, options: OpenOptions): Promise<Tensor> {
-  const { name, size } = source;
+  const { name } = source;
   const { descr, shape, columns, bytes } = await headerOf(cursor);
   const found = dtypeOfDescr(descr);
   if ("why" in found) throw malformed(name, `it ${found.why}`, descr);
   const { type } = found;
-  const nbytes = nbytesOf({ type, shape });
-  checkSize(source, bytes, nbytes, `shape [${shape}] of ${type.name}`);
+  return loadRest(source, cursor, bytes, { type, shape, columns }, options);
+}
+
+/** The tensor whose elements are the rest of a file, after a header of so many bytes. */
+function loadRest(
+  source: Source,
+  cursor: Cursor,
+  header: number,
+  described: Described,
+  options: OpenOptions,
+): Promise<Tensor> {
+  const { name, size } = source;
+  const nbytes = nbytesOf(described);
+  checkSize(source, header, nbytes, `shape [${described.shape}] of ${described.type.name}`);
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
-  return load({ what: name, type, shape, columns, total }, chunks, options);
+  return load({ what: name, ...described, total }, chunks, options);
 }
 
 /** Throws unless exactly so many bytes of elements follow the header. */
@@ -185,7 +197,7 @@ async function* exactly(cursor: Cursor, nbytes: number, what: string) {
 }
 
 async function openRaw(source: Source, cursor: Cursor, options: OpenOptions): Promise<Tensor> {
-  const { name, size } = source;
+  const { name } = source;
   const { dtype, ...others } = options;
   const { signal } = options;
   if (dtype === undefined) throw new TypeError("raw elements need their dtype");
@@ -199,11 +211,7 @@ async function openRaw(source: Source, cursor: Cursor, options: OpenOptions): Pr
     const coming = { what: name, type, shape, columns: false, total: undefined };
     return load(coming, cursor.rest(), others);
   }
-  const nbytes = nbytesOf({ type, shape });
-  checkSize(source, 0, nbytes, `shape [${shape}] of ${type.name}`);
-  const total = size === undefined ? undefined : nbytes;
-  const chunks = exactly(cursor, nbytes, "its elements");
-  return load({ what: name, type, shape, columns: false, total }, chunks, others);
+  return loadRest(source, cursor, 0, { type, shape, columns: false }, others);
 }
 
 function rawShape(
