@@ -1,7 +1,7 @@
 import { concat } from "../core/bytes.js";
 import type { AbortSignal } from "../core/globals.js";
-import { Ending } from "./ending.js";
 import { malformed } from "./entry.js";
+import { LinkedSignal } from "./signals.js";
 import type { Chunks, Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
@@ -14,14 +14,14 @@ export class Cursor {
     /** Bytes from the start of the source that were taken. */
     public position: number,
     chunks: Chunks,
-    private readonly ending?: Ending,
+    private readonly linked?: LinkedSignal,
   ) {
     this.#chunks = chunks;
   }
 
   static at(source: Source, start: number, end?: number, signal?: AbortSignal): Cursor {
-    const ending = new Ending([signal]);
-    return new Cursor(source.name, start, source.read(start, end, ending.signal), ending);
+    const linked = new LinkedSignal([signal]);
+    return new Cursor(source.name, start, source.read(start, end, linked.signal), linked);
   }
 
   /** Peeks at the next `count` bytes; fewer at the end. */
@@ -93,14 +93,14 @@ export class Cursor {
 
   /** Aborts: pending reads of the source reject with the reason. */
   abort(reason: unknown): void {
-    this.ending?.abort(reason);
+    this.linked?.abort(reason);
     this.close().catch(() => {});
   }
 
   /** Releases its source. */
   async close(): Promise<void> {
     this.#left = NOTHING;
-    this.ending?.stop();
+    this.linked?.stop();
     await this.#chunks.return();
   }
 

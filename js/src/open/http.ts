@@ -17,7 +17,7 @@ import { textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Joint } from "./joint.js";
 import { type Answer, ask, bytesOf, HIDDEN, nameOf, type Version } from "./request.js";
-import { Broken, patiently, Tries } from "./retries.js";
+import { Broken, Retries, withRetries } from "./retries.js";
 import type { Chunks, FetchOptions, Source } from "./source.js";
 
 /** Bytes per request if the server does not say how many it sends. */
@@ -39,7 +39,7 @@ export async function httpSource(
   }
   const request = () => ask(url, 0, undefined, options, signal);
   /** The first answer, until it is read. */
-  let first: Answer | null = await patiently(name, options, signal, request);
+  let first: Answer | null = await withRetries(name, options, signal, request);
   const { ranges, placed, contentType, doubt } = first;
   /** The facts known so far. */
   let version: Version = first.version;
@@ -52,7 +52,7 @@ export async function httpSource(
   async function* some(
     joint: Joint,
     stop: number | undefined,
-    tries: Tries,
+    tries: Retries,
     signal?: AbortSignal,
   ): AsyncGenerator<Uint8Array, boolean, undefined> {
     const { at, place } = joint;
@@ -94,7 +94,7 @@ export async function httpSource(
    */
   async function endsAt(at: number, signal?: AbortSignal): Promise<boolean> {
     if (at === 0) return true;
-    return patiently(name, options, signal, async () => {
+    return withRetries(name, options, signal, async () => {
       const answer = await answerFrom(at - 1, at + 1, false, signal);
       let count = 0;
       for await (const chunk of bytesOf(answer, at - 1, at + 1, name, signal)) {
@@ -160,7 +160,7 @@ export async function httpSource(
     doubt,
     async *read(start: number, end: number | undefined, signal?: AbortSignal): Chunks {
       const stop = end ?? size;
-      const tries = new Tries(name, options);
+      const tries = new Retries(name, options);
       const joint = new Joint(name, start);
       while (stop === undefined || joint.at < stop) {
         try {

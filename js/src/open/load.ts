@@ -2,10 +2,10 @@ import { checkConversion } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
 import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
-import { unlessEnded } from "./ending.js";
 import type { Described } from "./entry.js";
 import { gpuSink } from "./gpu.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
+import { abortable } from "./signals.js";
 import { convertingSink, growingSink, memorySink, type Sink } from "./sink.js";
 
 /** Progress is reported after every so many bytes, and at the end. */
@@ -33,7 +33,7 @@ export async function load(
   const making = sinkFor(coming, options);
   const { signal } = options;
   try {
-    const sink = await unlessEnded(making, signal);
+    const sink = await abortable(making, signal);
     await pour(chunks, sink, coming.total, options);
     return turned(await sink.finish(), coming);
   } catch (error) {
@@ -54,7 +54,7 @@ async function pour(
   let [loaded, told] = [0, 0];
   for await (const chunk of chunks) {
     const putting = sink.put(chunk);
-    if (putting !== undefined) await unlessEnded(putting, signal);
+    if (putting !== undefined) await abortable(putting, signal);
     loaded += chunk.length;
     signal?.throwIfAborted();
     if (progress && loaded - told >= STEP) {

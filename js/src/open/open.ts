@@ -5,6 +5,7 @@ import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
+import { detectWrongFile, HEAD_BYTES } from "./detected.js";
 import { dtypeOfDescr } from "./dtypes.js";
 import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { type Held, TensorFile } from "./file.js";
@@ -15,7 +16,6 @@ import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
-import { STRANGE, strangerOf } from "./strangers.js";
 import { enter, type Member, zipMembers } from "./zip.js";
 
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
@@ -112,15 +112,15 @@ async function formatOf(
   { format, dtype, shape }: OpenOptions,
 ): Promise<Format> {
   if (format === "raw") return format;
-  const head = await cursor.peek(STRANGE);
+  const head = await cursor.peek(HEAD_BYTES);
   const begins = (...magic: readonly number[]) => magic.every((byte, i) => head[i] === byte);
   if (format === undefined) {
     if (begins(...NPY_MAGIC)) return "npy";
     if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
     if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
   }
-  const stranger = strangerOf(head, format === undefined ? source.contentType : null);
-  if (stranger !== undefined) throw malformed(source.name, stranger);
+  const wrong = detectWrongFile(head, format === undefined ? source.contentType : null);
+  if (wrong !== undefined) throw malformed(source.name, wrong);
   if (format !== undefined) return format;
   const suffix = /\.(npy|npz|safetensors)$/i.exec(source.name)?.[1]?.toLowerCase();
   if (suffix === undefined && dtype !== undefined) return "raw";

@@ -5,10 +5,10 @@ import { checkOptions } from "../core/options.js";
 import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
-import { unlessEnded } from "./ending.js";
 import { malformed } from "./entry.js";
 import { npyHeader } from "./npy.js";
 import { safetensorsHeader } from "./safetensors.js";
+import { abortable } from "./signals.js";
 import { type SaveTarget, writerFor } from "./targets.js";
 
 /** Several tensors by their names, in the order in which they are written. */
@@ -91,7 +91,7 @@ async function write(
   let waiting = false;
   const done = async <T>(work: Promise<T>) => {
     waiting = true;
-    const result = await unlessEnded(work, signal);
+    const result = await abortable(work, signal);
     waiting = false;
     return result;
   };

@@ -8,9 +8,9 @@ import type {
   Response as AnyResponse,
   URL as AnyURL,
 } from "../core/globals.js";
-import { unlessEnded } from "./ending.js";
 import { httpSource } from "./http.js";
 import { nameOf } from "./request.js";
+import { abortable } from "./signals.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
 /** A file of the origin's own file system, opened by a worker: the members used here. */
@@ -55,7 +55,7 @@ export async function sourceOf(
     case "[object File]":
       return blobSource(given as Blob);
     case "[object FileSystemFileHandle]":
-      return blobSource(await unlessEnded(fileOf(given as FileSystemFileHandle), signal));
+      return blobSource(await abortable(fileOf(given as FileSystemFileHandle), signal));
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
