@@ -2,8 +2,6 @@
 // Importing only this gives tensors all their methods: the layers register themselves.
 import "../exchange/index.js";
 import "../webgpu/transfer.js";
-import * as compiling from "../webgpu/compiling.js";
-import { loadExplanations } from "../webgpu/explanations.js";
 
 export {
   type Author,
@@ -15,5 +13,3 @@ export {
   widget,
 } from "./author.js";
 export type { TensorListener, Tensors } from "./tensors.js";
-
-loadExplanations(async () => compiling);

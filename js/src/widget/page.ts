@@ -88,7 +88,7 @@ export class Page {
   async #offer(): Promise<void> {
     this.#own = newSession();
     try {
-      const device = await requestDevice();
+      const device = await requestDevice({});
       this.#device = device;
       this.#facts = { webgpu: true, origin: globalThis.origin, ...factsOf(device) };
       device.lost.then(({ reason, message }) => this.#lose(device, `${reason}: ${message}`));

@@ -8,7 +8,9 @@ import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
 import type { Argument } from "../webgpu/checks/calls.js";
+import * as compiling from "../webgpu/compiling.js";
 import { useDevice } from "../webgpu/device.js";
+import { loadExplanations } from "../webgpu/explanations.js";
 import { calledAt } from "../webgpu/faults.js";
 import { Kernel } from "../webgpu/kernel.js";
 import { timed } from "../webgpu/timing.js";
@@ -39,6 +41,8 @@ export interface Surroundings {
   /** What the widget's script gets. */
   readonly tensors: NamedTensors;
 }
+
+loadExplanations(async () => compiling);
 
 /** Bytes of a tensor that is read back as a whole; a larger one is read in pieces. */
 const MOST_WHOLE = 4 << 20;
