@@ -1,6 +1,5 @@
 #include "errors.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 PyObject *dlw_CopyError, *dlw_DeviceLostError, *dlw_ReleasedError, *dlw_KernelError;
@@ -160,14 +159,6 @@ void *dlw_raise_conversion(dlw_status status, DLDataType from, DLDataType to,
                (long long)misfit.position, from_name, value, to_name);
   Py_DECREF(value);
   return NULL;
-}
-
-int dlw_fail(PyObject *class, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  PyErr_FormatV(class, format, args);
-  va_end(args);
-  return -1;
 }
 
 /* --- pending exceptions ----------------------------------------------------------- */
