@@ -109,6 +109,8 @@ interface Source {
 
 /** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
 export class Session {
+  /** @internal */
+  readonly python: Python;
   /** Resolves when the model is loaded. */
   readonly ready: Promise<void>;
   /** @internal Required inputs, then those with a default value in the model. */
@@ -129,10 +131,10 @@ export class Session {
 
   constructor(
     readonly ort: Ort,
-    /** @internal */
-    readonly python: Python,
+    python: Python,
     private readonly source: Source,
   ) {
+    this.python = python;
     this.#session = this.#open();
     this.ready = this.#session.then(() => {});
   }
