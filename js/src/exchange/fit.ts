@@ -1,6 +1,5 @@
 import { deviceLayer } from "../core/layers.js";
 import type { ManagedTensor } from "../core/managed.js";
-import { releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { checkMove, needCopy } from "./produce.js";
 import { taken } from "./take.js";
@@ -21,7 +20,8 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
 
 function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
   const { device, copy, needs = {} } = request;
-  return releasing(taken(x, { ...request, copy: copy === false ? false : undefined }), (held) => {
+  const held = taken(x, { ...request, copy: copy === false ? false : undefined });
+  try {
     if (device === undefined || device === held.device.gpu) {
       if (held.device.gpu) return deviceLayer().fit(held, needs, copy);
       if (held.isPlain && !copy) return held.share();
@@ -30,5 +30,7 @@ function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
     }
     checkMove(held, device, copy);
     return deviceLayer().fitUpload(held, device, needs);
-  });
+  } finally {
+    held.release();
+  }
 }

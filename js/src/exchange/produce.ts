@@ -5,7 +5,6 @@ import { CopyError, DeviceError, textOf, UnsupportedError } from "../core/errors
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { deviceLayer } from "../core/layers.js";
 import type { ManagedTensor } from "../core/managed.js";
-import { keeping, releasing } from "../core/releasing.js";
 import type { AsyncExchangeRequest, Exchange, ExchangeRequest } from "./types.js";
 
 const VERSION = [1, 1] as const;
@@ -42,7 +41,11 @@ export async function produceAsync(
   const padded = dtype.flags !== 0;
   const host = fromTypedArray(array as AnyTypedArray, { dtype: dtype.name, shape, padded });
   if (device === null) return handOut(host, true);
-  return releasing(host, () => handOut(deviceLayer().upload(host, device, {}), true));
+  try {
+    return handOut(deviceLayer().upload(host, device, {}), true);
+  } finally {
+    host.release();
+  }
 }
 
 /** The result of work, or the reason of a signal that is aborted before it is there. */
@@ -129,7 +132,7 @@ function flush(): void {}
 
 /** An exchange that takes the tensor over. @throws the fault of its elements, if known (E1) */
 function handOut(held: ManagedTensor, copied: boolean): Exchange {
-  return keeping(held, () => {
+  try {
     const { type, id, gpu } = held.device;
     const fault = gpu ? deviceLayer().faultOf(held) : null;
     const { packed, flags } = held.dtype;
@@ -145,7 +148,10 @@ function handOut(held: ManagedTensor, copied: boolean): Exchange {
       fault,
       release: () => held.release(),
     };
-  });
+  } catch (error) {
+    held.release();
+    throw error;
+  }
 }
 
 function placeOf(tensor: ManagedTensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
