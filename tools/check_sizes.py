@@ -17,7 +17,7 @@ BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 42_500, "wheel": 300_000}
 # Late imports of the index that are entry points of their own.
 ENTRIES = (
     *("adapters/all.js", "onnxruntime/library.js"),
-    *("open/index.js", "open/gpu.js", "wire/index.js"),
+    *("open/library.js", "wire/index.js"),
 )
 
 

@@ -124,71 +124,55 @@ static dlw_tensor *pack_bits(dlw_tensor *bools, int64_t *zeros) {
 
 /* --- both ------------------------------------------------------------------------- */
 
-static void destroy_schema(PyObject *capsule) {
-  struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA);
+static void free_schema(struct ArrowSchema *schema) {
   if (schema->release != NULL) schema->release(schema);
   free(schema);
 }
 
-static void destroy_array(PyObject *capsule) {
-  struct ArrowArray *array = PyCapsule_GetPointer(capsule, DLW_ARROW_ARRAY);
-  PyObject *kept = dlw_put_aside();
+static void free_array(struct ArrowArray *array) {
   if (array->release != NULL) array->release(array);
-  dlw_put_back(kept);
   free(array);
+}
+
+static void destroy_schema(PyObject *capsule) {
+  free_schema(PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA));
+}
+
+static void destroy_array(PyObject *capsule) {
+  PyObject *kept = dlw_put_aside();
+  free_array(PyCapsule_GetPointer(capsule, DLW_ARROW_ARRAY));
+  dlw_put_back(kept);
 }
 
 static int check_arrow(const DLTensor *dl) {
   char name[DLW_DTYPE_NAME];
   if (!dlw_is_host(dl->device)) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "the tensor is on WebGPU, Arrow's arrays are on the CPU: use what "
                     "`await t.to_host()` gives");
-    return -1;
   }
   if (dl->ndim == 0) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "a Tensor without axes cannot be an Arrow array: use t.reshape(1)");
-    return -1;
   }
   for (int32_t i = 1; i < dl->ndim; i++) {
     if (dl->shape[i] <= INT32_MAX) continue;
-    PyErr_Format(
+    return dlw_fail(
         PyExc_BufferError,
         "axis %d has %lld elements; Arrow's fixed-size lists have at most 2^31-1", i,
         (long long)dl->shape[i]);
-    return -1;
   }
   if (letter_of(dl->dtype) != 0) return 0;
-  PyErr_Format(PyExc_BufferError,
-               "Arrow has no type for %s: integers and floats of 8 to 64 bits and bool "
-               "have one",
-               dlw_dtype_name(dl->dtype, name));
-  return -1;
+  return dlw_fail(
+      PyExc_BufferError,
+      "Arrow has no type for %s: integers and floats of 8 to 64 bits and bool "
+      "have one",
+      dlw_dtype_name(dl->dtype, name));
 }
 
 /* A hold on the elements in row-major order; a copy if they have another order. */
 static dlw_tensor *in_order(dlw_tensor *tensor) {
   return dlw_is_contiguous(dlw_dl(tensor)) ? dlw_share(tensor) : dlw_copy(tensor);
-}
-
-static PyObject *capsule_of(void *pointer, const char *name,
-                            void (*destroy)(PyObject *), void (*give_up)(void *)) {
-  PyObject *capsule = PyCapsule_New(pointer, name, destroy);
-  if (capsule == NULL) give_up(pointer);
-  return capsule;
-}
-
-static void give_up_schema(void *pointer) {
-  struct ArrowSchema *schema = pointer;
-  schema->release(schema);
-  free(schema);
-}
-
-static void give_up_array(void *pointer) {
-  struct ArrowArray *array = pointer;
-  array->release(array);
-  free(array);
 }
 
 static PyObject *schema_capsule(const DLTensor *dl) {
@@ -197,7 +181,9 @@ static PyObject *schema_capsule(const DLTensor *dl) {
     free(schema);
     return PyErr_NoMemory();
   }
-  return capsule_of(schema, DLW_ARROW_SCHEMA, destroy_schema, give_up_schema);
+  PyObject *capsule = PyCapsule_New(schema, DLW_ARROW_SCHEMA, destroy_schema);
+  if (capsule == NULL) free_schema(schema);
+  return capsule;
 }
 
 /* `values` and `valid` (or NULL) are in Arrow's form; borrowed. */
@@ -212,13 +198,15 @@ static PyObject *array_capsule(const DLTensor *dl, dlw_tensor *values,
     array_level *level = array->private_data;
     level->valid = dlw_tensor_share(valid, 0);
     if (level->valid == NULL) {
-      give_up_array(array);
+      free_array(array);
       return PyErr_NoMemory();
     }
     level->buffers[0] = dlw_dl(valid)->data;
     array->null_count = nulls;
   }
-  return capsule_of(array, DLW_ARROW_ARRAY, destroy_array, give_up_array);
+  PyObject *capsule = PyCapsule_New(array, DLW_ARROW_ARRAY, destroy_array);
+  if (capsule == NULL) free_array(array);
+  return capsule;
 }
 
 /* The bits of `valid`, which must be a bool for each element of axis 0. */
@@ -291,11 +279,11 @@ static int refuse_request(const struct ArrowSchema *ours,
 static int check_request(PyObject *given, PyObject *requested) {
   if (requested == Py_None) return 0;
   if (!PyCapsule_IsValid(requested, DLW_ARROW_SCHEMA)) {
-    PyErr_Format(PyExc_TypeError,
-                 "requested_schema must be None or a capsule named '" DLW_ARROW_SCHEMA
-                 "', not %R",
-                 requested);
-    return -1;
+    return dlw_fail(
+        PyExc_TypeError,
+        "requested_schema must be None or a capsule named '" DLW_ARROW_SCHEMA
+        "', not %R",
+        requested);
   }
   const struct ArrowSchema *asked = PyCapsule_GetPointer(requested, DLW_ARROW_SCHEMA);
   const struct ArrowSchema *ours = PyCapsule_GetPointer(given, DLW_ARROW_SCHEMA);
@@ -304,8 +292,7 @@ static int check_request(PyObject *given, PyObject *requested) {
   return refuse_request(ours, asked);
 }
 
-PyObject *dlw_to_arrow(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_to_arrow(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *object, *valid, *requested, *pair = NULL;
   if (!PyArg_ParseTuple(args, "OOO", &object, &valid, &requested)) return NULL;
   dlw_tensor *tensor = dlw_tensor_of(object);

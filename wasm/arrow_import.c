@@ -360,12 +360,11 @@ static const char *column_name(PyObject *column) {
 /* The content of a capsule is moved out in one step, before anything else runs: it
  * always has one owner. */
 static int taken_before(const char *what) {
-  PyErr_Format(
+  return dlw_fail(
       PyExc_BufferError,
       "the Arrow capsule holds no %s: it was taken already, or was released; ask "
       "its producer for another one",
       what);
-  return -1;
 }
 
 static int take_schema(PyObject *capsule, struct ArrowSchema *out) {
@@ -408,8 +407,7 @@ static int take_array(PyObject *capsule, struct ArrowArray *out) {
   return out->release != NULL ? 0 : taken_before("array");
 }
 
-PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_from_arrow_array(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *schema_capsule, *array_capsule, *column;
   struct ArrowSchema schema;
   struct ArrowArray array = {0};
@@ -459,9 +457,8 @@ static int append_chunk(chunk_list *list, chunk *given) {
 static int stream_failed(struct ArrowArrayStream *stream, int code) {
   const char *text =
       stream->get_last_error != NULL ? stream->get_last_error(stream) : NULL;
-  PyErr_Format(PyExc_BufferError, "the Arrow stream failed (%d): %.400s", code,
-               text != NULL ? text : "it does not say why");
-  return -1;
+  return dlw_fail(PyExc_BufferError, "the Arrow stream failed (%d): %.400s", code,
+                  text != NULL ? text : "it does not say why");
 }
 
 /* The next array; 0 at the end, -1 with an exception. The GIL is free meanwhile:
@@ -562,8 +559,7 @@ static int import_stream(struct ArrowArrayStream *stream, const char *name,
   return failed ? -1 : 0;
 }
 
-PyObject *dlw_from_arrow_stream(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_from_arrow_stream(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *capsule, *column;
   struct ArrowArrayStream stream;
   arrow_type type;

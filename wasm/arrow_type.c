@@ -42,35 +42,31 @@ static const struct {
 static int refuse_type(const char *format) {
   for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++) {
     if (strncmp(format, OTHERS[i].format, strlen(OTHERS[i].format)) != 0) continue;
-    PyErr_Format(
+    return dlw_fail(
         PyExc_BufferError,
         "cannot share an Arrow array of type %s ('%.40s'), which has no DLPack "
         "dtype: %s",
         OTHERS[i].name, format, OTHERS[i].way);
-    return -1;
   }
-  PyErr_Format(PyExc_BufferError,
-               "cannot share an Arrow array of the unknown type '%.40s': integers, "
-               "floats, bool, and fixed-size lists of them are supported",
-               format);
-  return -1;
+  return dlw_fail(PyExc_BufferError,
+                  "cannot share an Arrow array of the unknown type '%.40s': integers, "
+                  "floats, bool, and fixed-size lists of them are supported",
+                  format);
 }
 
 /* Each level of lists is an axis, and needs one of Tensor's, as do the rows. */
 static int refuse_depth(void) {
-  PyErr_Format(
+  return dlw_fail(
       PyExc_BufferError,
       "the lists of this Arrow array are nested more than %d levels deep, or "
       "have more than %d axes together; a Tensor has at most %d dimensions, of "
       "which the rows are one: flatten the inner lists",
       DLW_MAX_NDIM - 1, DLW_MAX_NDIM - 1, DLW_MAX_NDIM);
-  return -1;
 }
 
 int dlw_arrow_wrong(const char *what) {
-  PyErr_Format(PyExc_BufferError,
-               "the Arrow producer gave %s: this is an error of its own", what);
-  return -1;
+  return dlw_fail(PyExc_BufferError,
+                  "the Arrow producer gave %s: this is an error of its own", what);
 }
 
 /* The number after the colon of "+w:3" or "w:16"; -1 if there is none. */
@@ -106,12 +102,11 @@ static int64_t find_column(const struct ArrowSchema *schema, const char *column)
     const char *name = schema->children[i]->name;
     if (column != NULL && strcmp(name != NULL ? name : "", column) != 0) continue;
     if (found >= 0) {
-      PyErr_Format(PyExc_BufferError,
-                   column != NULL
-                       ? "there are several columns named '%.80s'"
-                       : "there are several columns: name one, with column='name'",
-                   column);
-      return -1;
+      return dlw_fail(PyExc_BufferError,
+                      column != NULL
+                          ? "there are several columns named '%.80s'"
+                          : "there are several columns: name one, with column='name'",
+                      column);
     }
     found = i;
   }
@@ -323,10 +318,9 @@ static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
   const char *format = schema->format;
   text name;
   if (schema->dictionary != NULL) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "cannot share a dictionary-encoded Arrow array, whose numbers are "
                     "indices: share its indices or its values");
-    return -1;
   }
   if (find_metadata(schema, "ARROW:extension:name", &name) < 0) return -1;
   int list = strncmp(format, "+w:", 3) == 0;
@@ -366,10 +360,9 @@ int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
     if (type->column < 0) return -1;
     schema = schema->children[type->column];
   } else if (column != NULL) {
-    PyErr_Format(PyExc_BufferError,
-                 "cannot take column '%.80s': this is an array, without columns",
-                 column);
-    return -1;
+    return dlw_fail(PyExc_BufferError,
+                    "cannot take column '%.80s': this is an array, without columns",
+                    column);
   }
   for (;;) {
     int more = parse_level(schema, type);

@@ -69,8 +69,8 @@ const char *dlw_bridge_error_text(void) {
   return text != NULL ? text : "";
 }
 
-PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused) {
-  (void)module, (void)unused;
+PyObject *dlw_bridge_raise_pending(PyObject *Py_UNUSED(module),
+                                   PyObject *Py_UNUSED(unused)) {
   dlw_set(&pending_text, NULL);
   if (pending == NULL) Py_RETURN_NONE;
   PyObject *raised = pending;
@@ -196,8 +196,7 @@ void dlw_bridge_on_drop(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callba
 
 /* --- the same table, from Python -------------------------------------------------- */
 
-PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
-  (void)module;
+PyObject *dlw_bridge_take(PyObject *Py_UNUSED(module), PyObject *arg) {
   unsigned long long handle = PyLong_AsUnsignedLongLong(arg);
   if (handle == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
   dlw_tensor *tensor = handle <= UINT32_MAX ? dlw_handle_take((uint32_t)handle) : NULL;
@@ -262,13 +261,11 @@ static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device
 static Py_ssize_t count_arguments(PyObject *args) {
   Py_ssize_t count = PyTuple_Size(args);
   if (count <= MAX_ARGUMENTS) return count;
-  PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
-               MAX_ARGUMENTS, count);
-  return -1;
+  return dlw_fail(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
+                  MAX_ARGUMENTS, count);
 }
 
-PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_bridge_arguments(PyObject *Py_UNUSED(module), PyObject *args) {
   Py_ssize_t count = count_arguments(args);
   if (count < 0) return NULL;
   int64_t device = -1;
@@ -330,8 +327,7 @@ static int32_t (*run_kernel)(int32_t kernel);
 DLW_EXPORT(dlw_bridge_on_run)
 void dlw_bridge_on_run(int32_t (*callback)(int32_t kernel)) { run_kernel = callback; }
 
-PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_bridge_run(PyObject *Py_UNUSED(module), PyObject *args) {
   double *groups = call.workgroups;
   int kernel;
   PyObject *values;
@@ -346,8 +342,7 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   return PyBool_FromLong(run_kernel(kernel));
 }
 
-PyObject *dlw_bridge_pass(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_bridge_pass(PyObject *Py_UNUSED(module), PyObject *args) {
   double *groups = call.workgroups;
   PyObject *function, *rest, *values;
   if (!PyArg_ParseTuple(args, "OO!d(ddd)O!", &function, &PyTuple_Type, &rest,
@@ -372,8 +367,7 @@ void dlw_bridge_on_wait(uint32_t (*callback)(uint32_t number)) {
   await_promise = callback;
 }
 
-PyObject *dlw_bridge_wait(PyObject *module, PyObject *promise) {
-  (void)module;
+PyObject *dlw_bridge_wait(PyObject *Py_UNUSED(module), PyObject *promise) {
   unsigned long number = PyLong_AsUnsignedLong(promise);
   if (number == (unsigned long)-1 && PyErr_Occurred()) return NULL;
   if (await_promise == NULL) {

@@ -152,27 +152,24 @@ static int64_t bfloat16_float32(void *target, const void *source, int64_t count)
   return by_fours(target, 4, source, 2, count, four_bfloat16_float32);
 }
 
-static int64_t int64_int32(void *target, const void *source, int64_t count) {
-  for (int64_t i = 0; i < count; i++) {
-    int64_t wide;
-    memcpy(&wide, (const char *)source + 8 * i, sizeof wide);
-    int32_t narrow = (int32_t)wide;
-    if (narrow != wide) return i;
-    memcpy((char *)target + 4 * i, &narrow, sizeof narrow);
-  }
-  return count;
-}
+/* Up to the first number that is too large. */
+#define NARROW(wide_type, narrow_type)                        \
+  for (int64_t i = 0; i < count; i++) {                       \
+    wide_type wide;                                           \
+    memcpy(&wide, (const char *)source + 8 * i, sizeof wide); \
+    narrow_type narrow = (narrow_type)wide;                   \
+    if (narrow != wide) return i;                             \
+    memcpy((char *)target + 4 * i, &narrow, sizeof narrow);   \
+  }                                                           \
+  return count
 
-static int64_t uint64_uint32(void *target, const void *source, int64_t count) {
-  for (int64_t i = 0; i < count; i++) {
-    uint64_t wide;
-    memcpy(&wide, (const char *)source + 8 * i, sizeof wide);
-    uint32_t narrow = (uint32_t)wide;
-    if (narrow != wide) return i;
-    memcpy((char *)target + 4 * i, &narrow, sizeof narrow);
-  }
-  return count;
+static int64_t int64_int32(void *target, const void *source, int64_t count) {
+  NARROW(int64_t, int32_t);
 }
+static int64_t uint64_uint32(void *target, const void *source, int64_t count) {
+  NARROW(uint64_t, uint32_t);
+}
+#undef NARROW
 
 int64_t dlw_convert(dlw_converter convert, void *target, const void *source,
                     int64_t count, int64_t from, int64_t to) {

@@ -9,8 +9,7 @@
 /* The ints of a tuple into room for `count`; 0, or -1 with an exception. */
 static int parse_ints(PyObject *tuple, Py_ssize_t count, int64_t *out) {
   if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) {
-    PyErr_SetString(PyExc_TypeError, "shape and strides are tuples of one length");
-    return -1;
+    return dlw_fail(PyExc_TypeError, "shape and strides are tuples of one length");
   }
   for (Py_ssize_t i = 0; i < count; i++) {
     out[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
@@ -19,8 +18,7 @@ static int parse_ints(PyObject *tuple, Py_ssize_t count, int64_t *out) {
   return 0;
 }
 
-PyObject *dlw_desktop_wrap(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_desktop_wrap(PyObject *Py_UNUSED(module), PyObject *args) {
   unsigned int gpu, dtype;
   int device_id, padded, read_only;
   unsigned long long byte_offset;
@@ -52,8 +50,7 @@ PyObject *dlw_desktop_wrap(PyObject *module, PyObject *args) {
   return object;
 }
 
-PyObject *dlw_desktop_gpu(PyObject *module, PyObject *obj) {
-  (void)module;
+PyObject *dlw_desktop_gpu(PyObject *Py_UNUSED(module), PyObject *obj) {
   dlw_tensor *tensor = dlw_tensor_of(obj);
   if (tensor == NULL) return NULL;
   DLTensor *dl = dlw_dl(tensor);
@@ -88,8 +85,7 @@ static void tell_dropped(uint32_t gpu) {
   PyGILState_Release(state);
 }
 
-PyObject *dlw_desktop_on_drop(PyObject *module, PyObject *function) {
-  (void)module;
+PyObject *dlw_desktop_on_drop(PyObject *Py_UNUSED(module), PyObject *function) {
   dlw_set(&dropped, Py_NewRef(function));
   dlw_on_gpu_drop(tell_dropped);
   Py_RETURN_NONE;
@@ -97,8 +93,7 @@ PyObject *dlw_desktop_on_drop(PyObject *module, PyObject *function) {
 
 /* --- elements on their way -------------------------------------------------------- */
 
-PyObject *dlw_desktop_chunk(PyObject *module, PyObject *args) {
-  (void)module;
+PyObject *dlw_desktop_chunk(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *obj;
   unsigned int packed;
   long long first;

@@ -1,6 +1,7 @@
 #include "dtype.h"
 
 #include <limits.h>
+#include <string.h>
 
 /* By DLDataTypeCode: the name of one lane, and the widths: see DLW_DTYPE_CODES. */
 static const struct {
@@ -84,37 +85,22 @@ const char *dlw_dtype_format(DLDataType dtype) {
 }
 
 static uint8_t code_of(const char *format) {
+  static const struct {
+    uint8_t code;
+    char letters[7];
+  } KINDS[] = {{kDLBool, "?"},
+               {kDLInt, "bhilqn"},
+               {kDLUInt, "BHILQN"},
+               {kDLFloat, "efd"},
+               {kDLComplex, "FD"}};
   int complex = *format == 'Z';
   if (complex) format++;
   if (format[0] == '\0' || format[1] != '\0') return kDLOpaqueHandle;
-  switch (*format) {
-    case 'F':
-    case 'D':
-      return complex ? kDLOpaqueHandle : kDLComplex;
-    case 'f':
-    case 'd':
-      return complex ? kDLComplex : kDLFloat;
+  if (complex) {
+    return *format == 'f' || *format == 'd' ? kDLComplex : kDLOpaqueHandle;
   }
-  if (complex) return kDLOpaqueHandle;
-  switch (*format) {
-    case '?':
-      return kDLBool;
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-    case 'n':
-      return kDLInt;
-    case 'B':
-    case 'H':
-    case 'I':
-    case 'L':
-    case 'Q':
-    case 'N':
-      return kDLUInt;
-    case 'e':
-      return kDLFloat;
+  for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+    if (strchr(KINDS[i].letters, *format) != NULL) return KINDS[i].code;
   }
   return kDLOpaqueHandle;
 }

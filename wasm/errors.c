@@ -1,67 +1,65 @@
 #include "errors.h"
 
+#include <string.h>
+
 PyObject *dlw_CopyError, *dlw_DeviceLostError, *dlw_ReleasedError, *dlw_KernelError;
 
 /* --- classes ---------------------------------------------------------------------- */
 
-static int add_class(PyObject *module, PyObject **place, const char *full_name,
-                     const char *name, const char *doc, PyObject *bases) {
-  if (*place == NULL) *place = PyErr_NewExceptionWithDoc(full_name, doc, bases, NULL);
-  return *place != NULL ? PyModule_AddObjectRef(module, name, *place) : -1;
-}
-
 int dlw_errors_init(PyObject *module) {
   PyObject *both = PyTuple_Pack(2, PyExc_BufferError, PyExc_ValueError);
-  if (both == NULL) return -1;
-  int failed =
-      add_class(module, &dlw_CopyError, "dlpack_web.CopyError", "CopyError",
-                "A copy would be needed although copy=False was asked for.\n\n"
-                ">>> dlw.empty(3).to_device('cpu', dtype='float16', copy=False)\n"
-                "Traceback (most recent call last):\n"
-                "...\n"
-                "dlpack_web.CopyError: float32 to float16 makes a copy",
-                both) < 0;
-  Py_DECREF(both);
-  if (failed) return -1;
-  if (add_class(module, &dlw_DeviceLostError, "dlpack_web.DeviceLostError",
-                "DeviceLostError",
-                "The tensor's WebGPU device was lost.\n\n"
-                ">>> device = await dlw.webgpu.request_device(label='mine')\n"
-                ">>> t = dlw.empty(3, device=device)\n"
-                ">>> device.gpu.destroy()\n"
-                ">>> await t.to_host()  # doctest: +IGNORE_EXCEPTION_DETAIL\n"
-                "Traceback (most recent call last):\n"
-                "...\n"
-                "dlpack_web.DeviceLostError: the device was lost",
-                PyExc_BufferError) < 0) {
-    return -1;
+  const struct {
+    PyObject **class, *bases;
+    const char *name, *doc;
+  } CLASSES[] = {
+      {&dlw_CopyError, both, "dlpack_web.CopyError",
+       "A copy would be needed although copy=False was asked for.\n\n"
+       ">>> dlw.empty(3).to_device('cpu', dtype='float16', copy=False)\n"
+       "Traceback (most recent call last):\n"
+       "...\n"
+       "dlpack_web.CopyError: float32 to float16 makes a copy"},
+      {&dlw_DeviceLostError, PyExc_BufferError, "dlpack_web.DeviceLostError",
+       "The tensor's WebGPU device was lost.\n\n"
+       ">>> device = await dlw.webgpu.request_device(label='mine')\n"
+       ">>> t = dlw.empty(3, device=device)\n"
+       ">>> device.gpu.destroy()\n"
+       ">>> await t.to_host()  # doctest: +IGNORE_EXCEPTION_DETAIL\n"
+       "Traceback (most recent call last):\n"
+       "...\n"
+       "dlpack_web.DeviceLostError: the device was lost"},
+      {&dlw_KernelError, PyExc_BufferError, "dlpack_web.KernelError",
+       "A kernel does not compile, or the GPU refused to run it.\n\n"
+       "label: the kernel's; line: of its WGSL, or None; filename and lineno: of "
+       "the call.\n\n"
+       ">>> device = await dlw.webgpu.request_device()\n"
+       ">>> kernel = dlw.webgpu.Kernel('fn main() {}', label='nothing')\n"
+       ">>> try:\n"
+       "...     await kernel.ready(device)\n"
+       "... except dlw.KernelError as error:\n"
+       "...     print(error.label)\n"
+       "nothing"},
+      {&dlw_ReleasedError, PyExc_BufferError, "dlpack_web.ReleasedError",
+       "The tensor was released.\n\n"
+       ">>> t = dlw.empty(3)\n"
+       ">>> t.release()\n"
+       ">>> t.shape\n"
+       "Traceback (most recent call last):\n"
+       "...\n"
+       "dlpack_web.ReleasedError: this Tensor was released; make a new one "
+       "from the array it shared"},
+  };
+  int failed = both == NULL;
+  for (size_t i = 0; i < sizeof CLASSES / sizeof CLASSES[0] && !failed; i++) {
+    PyObject **class = CLASSES[i].class;
+    const char *name = CLASSES[i].name;
+    if (*class == NULL) {
+      *class = PyErr_NewExceptionWithDoc(name, CLASSES[i].doc, CLASSES[i].bases, NULL);
+    }
+    failed = *class == NULL ||
+             PyModule_AddObjectRef(module, strchr(name, '.') + 1, *class) < 0;
   }
-  if (add_class(
-          module, &dlw_KernelError, "dlpack_web.KernelError", "KernelError",
-          "A kernel does not compile, or the GPU refused to run it.\n\n"
-          "label: the kernel's; line: of its WGSL, or None; filename and lineno: of "
-          "the call.\n\n"
-          ">>> device = await dlw.webgpu.request_device()\n"
-          ">>> kernel = dlw.webgpu.Kernel('fn main() {}', label='nothing')\n"
-          ">>> try:\n"
-          "...     await kernel.ready(device)\n"
-          "... except dlw.KernelError as error:\n"
-          "...     print(error.label)\n"
-          "nothing",
-          PyExc_BufferError) < 0) {
-    return -1;
-  }
-  return add_class(module, &dlw_ReleasedError, "dlpack_web.ReleasedError",
-                   "ReleasedError",
-                   "The tensor was released.\n\n"
-                   ">>> t = dlw.empty(3)\n"
-                   ">>> t.release()\n"
-                   ">>> t.shape\n"
-                   "Traceback (most recent call last):\n"
-                   "...\n"
-                   "dlpack_web.ReleasedError: this Tensor was released; make a new one "
-                   "from the array it shared",
-                   PyExc_BufferError);
+  Py_XDECREF(both);
+  return failed ? -1 : 0;
 }
 
 /* --- messages for errors of tensors ----------------------------------------------- */

@@ -17,6 +17,9 @@ extern PyObject *dlw_KernelError;     /* (BufferError) */
 /* Makes the classes and adds them to the module; once. */
 int dlw_errors_init(PyObject *module);
 
+/* Raises an exception, as PyErr_Format does, and is -1. */
+#define dlw_fail(...) (PyErr_Format(__VA_ARGS__), -1)
+
 /* Raises the exception for `status` and the described tensor. Returns NULL. */
 void *dlw_raise(dlw_status status, const DLTensor *tensor);
 

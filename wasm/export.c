@@ -104,10 +104,9 @@ int dlw_export_buffer(dlw_tensor *tensor, PyObject *exporter, Py_buffer *view,
   const char *format = dlw_dtype_format(dl->dtype);
   if (format == NULL) {
     char name[DLW_DTYPE_NAME];
-    PyErr_Format(PyExc_BufferError,
-                 "the buffer protocol has no format for %s; use t.numpy()",
-                 dlw_dtype_name(dl->dtype, name));
-    return -1;
+    return dlw_fail(PyExc_BufferError,
+                    "the buffer protocol has no format for %s; use t.numpy()",
+                    dlw_dtype_name(dl->dtype, name));
   }
   size_t axes = (size_t)dl->ndim;
   dlw_tensor *share = dlw_tensor_share(tensor, 2 * axes * sizeof(Py_ssize_t));
@@ -130,8 +129,7 @@ int dlw_export_buffer(dlw_tensor *tensor, PyObject *exporter, Py_buffer *view,
   if (why_not != NULL) {
     view->internal = NULL;
     dlw_release_quietly(share);
-    PyErr_SetString(PyExc_BufferError, why_not);
-    return -1;
+    return dlw_fail(PyExc_BufferError, why_not);
   }
   if (!has(flags, PyBUF_FORMAT)) view->format = NULL;
   if (!has(flags, PyBUF_STRIDES) || axes == 0) view->strides = NULL;
@@ -177,11 +175,10 @@ static int describe_object(void *object, DLTensor *out) {
   dlw_tensor *tensor = type.tensor_of(object);
   if (tensor == NULL) return -1;
   if (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) {
-    PyErr_SetString(
+    return dlw_fail(
         PyExc_BufferError,
         "a DLTensor has no flags, and could not say that these elements are "
         "padded; use __dlpack__(max_version=(1, 0))");
-    return -1;
   }
   *out = *dlw_dl(tensor);
   return 0;
@@ -190,8 +187,7 @@ static int describe_object(void *object, DLTensor *out) {
 static int to_object(DLManagedTensorVersioned *managed, void **out) {
   *out = NULL;
   if (managed == NULL) {
-    PyErr_SetString(PyExc_ValueError, "the managed tensor is NULL");
-    return -1;
+    return dlw_fail(PyExc_ValueError, "the managed tensor is NULL");
   }
   dlw_tensor *tensor = dlw_import_versioned(managed);
   if (tensor == NULL) return -1;
@@ -205,8 +201,8 @@ static int to_object(DLManagedTensorVersioned *managed, void **out) {
 }
 
 /* The CPU has no streams; a GPUDevice has one queue, in order of submission. */
-static int current_stream(int32_t device_type, int32_t device_id, void **out) {
-  (void)device_type, (void)device_id;
+static int current_stream(int32_t Py_UNUSED(device_type), int32_t Py_UNUSED(device_id),
+                          void **out) {
   *out = NULL;
   return 0;
 }

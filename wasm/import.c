@@ -57,10 +57,7 @@ static dlw_tensor *copy_instead(dlw_tensor *tensor) {
 /* --- the buffer protocol ---------------------------------------------------------- */
 
 #ifdef __EMSCRIPTEN__ /* Pyodide's one thread has the GIL whenever C runs */
-static int enter_python(PyGILState_STATE *state) {
-  (void)state;
-  return 1;
-}
+static int enter_python(PyGILState_STATE *Py_UNUSED(state)) { return 1; }
 static void leave_python(PyGILState_STATE state) { (void)state; }
 #else
 static int enter_python(PyGILState_STATE *state) {
@@ -102,11 +99,10 @@ static int element_strides(const Py_buffer *view, int64_t *strides) {
     strides[i] = view->strides[i] / view->itemsize;
     if (view->strides[i] % view->itemsize == 0) continue;
     if (view->shape[i] <= 1 || view->len == 0) continue;
-    PyErr_Format(PyExc_BufferError,
-                 "stride of axis %d is %zd bytes, no multiple of the item size %zd: "
-                 "DLPack counts strides in elements; copy the array first",
-                 i, view->strides[i], view->itemsize);
-    return -1;
+    return dlw_fail(PyExc_BufferError,
+                    "stride of axis %d is %zd bytes, no multiple of the item size %zd: "
+                    "DLPack counts strides in elements; copy the array first",
+                    i, view->strides[i], view->itemsize);
   }
   return 0;
 }
@@ -125,17 +121,15 @@ static int describe_buffer(dlw_tensor *tensor, const Py_buffer *view,
   DLTensor described = {.data = view->buf, .device = {kDLCPU, 0}, .ndim = view->ndim};
   described.dtype = dlw_dtype_from_format(view->format, view->itemsize);
   if (described.dtype.code == kDLOpaqueHandle) {
-    PyErr_Format(PyExc_BufferError,
-                 "unsupported buffer format '%s' with items of %zd bytes: bool, "
-                 "integers, floats and complex numbers in native byte order are "
-                 "supported",
-                 view->format != NULL ? view->format : "B", view->itemsize);
-    return -1;
+    return dlw_fail(PyExc_BufferError,
+                    "unsupported buffer format '%s' with items of %zd bytes: bool, "
+                    "integers, floats and complex numbers in native byte order are "
+                    "supported",
+                    view->format != NULL ? view->format : "B", view->itemsize);
   }
   if (is_indirect(view)) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "the buffer has suboffsets, pointers to pointers; copy it first");
-    return -1;
   }
   int fits = view->ndim >= 0 && view->ndim <= DLW_MAX_NDIM;
   if (fits && view->shape != NULL) {
@@ -351,12 +345,11 @@ static int check_negated(PyObject *obj, dlw_tensor *tensor,
   int negated = said == Py_True;
   Py_XDECREF(said);
   if (!negated) return 0;
-  PyErr_Format(
+  return dlw_fail(
       PyExc_BufferError,
       "the elements of this %R are negated lazily, which its DLPack export does "
       "not say: use x.resolve_neg()",
       Py_TYPE(obj));
-  return -1;
 }
 
 /* The __dlpack__ of the class that defines the exchange functions of `type`, which they
@@ -554,10 +547,9 @@ static int settle(dlw_tensor *tensor, PyObject *obj, int old,
     tensor->unsettled = 0;
   }
   if (same || !asked) return 0;
-  PyErr_SetString(dlw_CopyError,
+  return dlw_fail(dlw_CopyError,
                   "the producer speaks DLPack before 1.0, and what it gave is not the "
                   "memory of its buffer: use copy=None");
-  return -1;
 }
 
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {

@@ -12,24 +12,17 @@ static PyObject *place; /* place(x, device, copy, dtype) -> Tensor */
 enum { DEVICE, COPY, DTYPE, KEYWORDS };
 static PyObject *keywords[KEYWORDS]; /* "device", ... */
 
-static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
+static PyObject *core_from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args,
                                   Py_ssize_t nargs, PyObject *names) {
-  (void)module;
   if (nargs != 1) {
     return PyErr_Format(
         PyExc_TypeError,
         "from_dlpack() takes exactly one positional argument (%zd given)", nargs);
   }
   PyObject *given[KEYWORDS] = {Py_None, Py_None, Py_None};
-  Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *name = PyTuple_GetItem(names, i);
-    int which = dlw_find_name(name, keywords, KEYWORDS);
-    if (which < 0) {
-      return PyErr_Format(PyExc_TypeError,
-                          "from_dlpack() got an unexpected keyword argument %R", name);
-    }
-    given[which] = args[1 + i];
+  if (dlw_parse_keywords("from_dlpack", args + 1, names, keywords, KEYWORDS, given) <
+      0) {
+    return NULL;
   }
   dlw_request request = DLW_ANY;
   if (dlw_parse_copy(given[COPY], &request.copy) < 0) return NULL;
@@ -40,8 +33,7 @@ static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
   return dlw_tensor_object(dlw_consume(args[0], &request));
 }
 
-static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_from_dlpack_on(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *x, *on, *copy;
   DLDevice device;
   dlw_request request = DLW_ANY;
@@ -62,19 +54,16 @@ static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
   return dlw_tensor_object(dlw_consume(x, &request));
 }
 
-static PyObject *core_from_buffer(PyObject *module, PyObject *obj) {
-  (void)module;
+static PyObject *core_from_buffer(PyObject *Py_UNUSED(module), PyObject *obj) {
   return dlw_tensor_object(dlw_borrow_buffer(obj));
 }
 
-static PyObject *core_check_mask(PyObject *module, PyObject *obj) {
-  (void)module;
+static PyObject *core_check_mask(PyObject *Py_UNUSED(module), PyObject *obj) {
   if (dlw_check_mask(obj) < 0) return NULL;
   Py_RETURN_NONE;
 }
 
-static PyObject *core_hold(PyObject *module, PyObject *obj) {
-  (void)module;
+static PyObject *core_hold(PyObject *Py_UNUSED(module), PyObject *obj) {
   dlw_request request = {.copy = DLW_COPY_IF_NEEDED, .any_alignment = 1};
   return dlw_tensor_object(dlw_borrow(obj, &request));
 }
@@ -99,8 +88,7 @@ static int32_t parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]) {
   return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
-static PyObject *core_empty(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_empty(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *extents;
   unsigned int dtype;
   int padded;
@@ -114,8 +102,7 @@ static PyObject *core_empty(PyObject *module, PyObject *args) {
       dlw_empty(ndim, shape, dlw_dtype_unpack(dtype), padded_flag(padded)));
 }
 
-static PyObject *core_view(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_view(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *obj, *extents, *steps;
   long long offset;
   int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
@@ -140,8 +127,7 @@ static PyObject *core_view(PyObject *module, PyObject *args) {
   return dlw_raise(status, &wanted);
 }
 
-static PyObject *core_retyped(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_retyped(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *obj, *extents;
   unsigned int packed;
   int64_t shape[DLW_MAX_NDIM];
@@ -161,8 +147,7 @@ static PyObject *core_retyped(PyObject *module, PyObject *args) {
   return dlw_raise(status, &wanted);
 }
 
-static PyObject *core_raw(PyObject *module, PyObject *obj) {
-  (void)module;
+static PyObject *core_raw(PyObject *Py_UNUSED(module), PyObject *obj) {
   dlw_tensor *tensor = dlw_tensor_of(obj), *raw;
   if (tensor == NULL) return NULL;
   int64_t offset;
@@ -183,8 +168,7 @@ static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
 
 /* Another dtype of the same width, or of contiguous bytes. None if the elements would
  * be misaligned. */
-static PyObject *core_typed(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_typed(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *obj;
   unsigned int packed;
   int padded;
@@ -207,8 +191,7 @@ static PyObject *core_typed(PyObject *module, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-static PyObject *core_convert(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_convert(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *obj;
   unsigned int packed;
   int padded;
@@ -230,23 +213,21 @@ static PyObject *core_convert(PyObject *module, PyObject *args) {
 
 /* --- facts ------------------------------------------------------------------------ */
 
-static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
-  (void)module, (void)unused;
+static PyObject *core_live_tensors(PyObject *Py_UNUSED(module),
+                                   PyObject *Py_UNUSED(unused)) {
   return PyLong_FromLongLong(dlw_live_tensors());
 }
 
 static PyObject *str_get_referrers; /* a permanent one: CPython caches methods by it */
 
-static PyObject *core_alive(PyObject *module, PyObject *unused) {
-  (void)module, (void)unused;
+static PyObject *core_alive(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
   return dlw_tensors_alive();
 }
 
 /* gc.get_referrers(x) with types in place of tuples and frozensets. Another thread may
  * be constructing those, and fails if it finds an extra reference; no thread runs
  * between the two steps here. */
-static PyObject *core_referrers(PyObject *module, PyObject *x) {
-  (void)module;
+static PyObject *core_referrers(PyObject *Py_UNUSED(module), PyObject *x) {
   PyObject *gc = PyImport_ImportModule("gc");
   PyObject *found =
       gc != NULL ? PyObject_CallMethodObjArgs(gc, str_get_referrers, x, NULL) : NULL;
@@ -270,8 +251,7 @@ static int add_dtype(PyObject *dict, DLDataType dtype) {
   return failed ? -1 : 0;
 }
 
-static PyObject *core_dtypes(PyObject *module, PyObject *unused) {
-  (void)module, (void)unused;
+static PyObject *core_dtypes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
   PyObject *dict = PyDict_New();
   for (int code = 0; dict != NULL && code < 256; code++) {
     for (int bits = 0; dict != NULL && bits < 256; bits++) {
@@ -284,8 +264,7 @@ static PyObject *core_dtypes(PyObject *module, PyObject *unused) {
 
 /* --- the module ------------------------------------------------------------------- */
 
-static PyObject *core_bind(PyObject *module, PyObject *args) {
-  (void)module;
+static PyObject *core_bind(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *tensor_class, *explain, *place_function;
   if (!PyArg_ParseTuple(args, "OOO", &tensor_class, &explain, &place_function) ||
       dlw_bind_tensor(tensor_class, explain) < 0) {
@@ -369,10 +348,9 @@ static int check_interpreter(void) {
   int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
   if (first < 0) first = id;
   if (id == first) return 0;
-  PyErr_SetString(PyExc_ImportError,
+  return dlw_fail(PyExc_ImportError,
                   "dlpack_web was loaded by another interpreter of this process, and "
                   "sub-interpreters are not supported: import it in the first one");
-  return -1;
 }
 
 static int module_exec(PyObject *module) {

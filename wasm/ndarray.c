@@ -121,9 +121,8 @@ int dlw_check_mask(PyObject *obj) {
   if (class == NULL || !PyType_IsSubtype(type, class)) return 0;
   long long masked = count_masked(obj);
   if (masked <= 0) return (int)masked;
-  PyErr_Format(PyExc_BufferError,
-               "%lld elements of the %R are masked, and a Tensor has no mask: use "
-               "x.filled(value), or x.data, which has the masked elements, too",
-               masked, type);
-  return -1;
+  return dlw_fail(PyExc_BufferError,
+                  "%lld elements of the %R are masked, and a Tensor has no mask: use "
+                  "x.filled(value), or x.data, which has the masked elements, too",
+                  masked, type);
 }

@@ -84,8 +84,7 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor) {
 int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain_function) {
   if (!PyType_Check(tensor_class) ||
       !PyType_IsSubtype((PyTypeObject *)tensor_class, base_type)) {
-    PyErr_SetString(PyExc_TypeError, "a subclass of _core.Tensor is needed");
-    return -1;
+    return dlw_fail(PyExc_TypeError, "a subclass of _core.Tensor is needed");
   }
   dlw_set((PyObject **)&tensor_type, Py_NewRef(tensor_class));
   dlw_set(&explain, Py_NewRef(explain_function));
@@ -227,8 +226,8 @@ static void tensor_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 
-static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  (void)args, (void)kwargs;
+static PyObject *tensor_new(PyTypeObject *type, PyObject *Py_UNUSED(args),
+                            PyObject *Py_UNUSED(kwargs)) {
   return PyErr_Format(
       PyExc_TypeError,
       "%R cannot be called: make tensors with dlpack_web.from_dlpack(x), "
@@ -236,8 +235,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
       type);
 }
 
-static PyObject *tensor_release(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *tensor_release(PyObject *self, PyObject *Py_UNUSED(unused)) {
   let_go(self);
   Py_RETURN_NONE;
 }
@@ -253,56 +251,48 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-static PyObject *get_shape(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_shape(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return int64_tuple(dlw_dl(tensor)->shape, dlw_dl(tensor)->ndim);
 }
 
-static PyObject *get_strides(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_strides(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return int64_tuple(dlw_dl(tensor)->strides, dlw_dl(tensor)->ndim);
 }
 
-static PyObject *get_byte_offset(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_byte_offset(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return PyLong_FromUnsignedLongLong(dlw_dl(tensor)->byte_offset);
 }
 
-static PyObject *get_dtype(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   return PyLong_FromUnsignedLong(dlw_dtype_pack(dlw_dl(tensor)->dtype));
 }
 
-static PyObject *get_padded(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_padded(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
   return PyBool_FromLong((tensor->managed.flags & padded) != 0);
 }
 
-static PyObject *get_read_only(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_read_only(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   return tensor != NULL ? PyBool_FromLong(dlw_read_only(tensor)) : NULL;
 }
 
-static PyObject *get_released(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_released(PyObject *self, void *Py_UNUSED(unused)) {
   return PyBool_FromLong(as_tensor(self)->tensor == NULL);
 }
 
 /* The object whose buffer the memory is; True for a DLPack producer's, else False. */
-static PyObject *get_owner(PyObject *self, void *unused) {
-  (void)unused;
+static PyObject *get_owner(PyObject *self, void *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   PyObject *exporter = dlw_exporter(tensor);
@@ -350,7 +340,7 @@ static PyGetSetDef TENSOR_GETSET[] = {
 
 /* --- arguments -------------------------------------------------------------------- */
 
-int dlw_find_name(PyObject *name, PyObject *const *names, int count) {
+static int find_name(PyObject *name, PyObject *const *names, int count) {
   for (int i = 0; i < count; i++) {
     if (name == names[i]) return i; /* nearly always: both are interned */
   }
@@ -360,14 +350,28 @@ int dlw_find_name(PyObject *name, PyObject *const *names, int count) {
   return -1;
 }
 
+int dlw_parse_keywords(const char *function, PyObject *const *args, PyObject *names,
+                       PyObject *const *keywords, int count, PyObject **given) {
+  Py_ssize_t size = names != NULL ? PyTuple_Size(names) : 0;
+  for (Py_ssize_t i = 0; i < size; i++) {
+    PyObject *name = PyTuple_GetItem(names, i);
+    int which = find_name(name, keywords, count);
+    if (which < 0) {
+      return dlw_fail(PyExc_TypeError, "%s() got an unexpected keyword argument %R",
+                      function, name);
+    }
+    given[which] = args[i];
+  }
+  return 0;
+}
+
 int dlw_parse_copy(PyObject *value, int *copy) {
   if (value == NULL || value == Py_None) {
     *copy = DLW_COPY_IF_NEEDED;
   } else if (value == Py_True || value == Py_False) {
     *copy = value == Py_True ? DLW_COPY_YES : DLW_COPY_NO;
   } else {
-    PyErr_Format(PyExc_TypeError, "copy must be True, False or None, not %R", value);
-    return -1;
+    return dlw_fail(PyExc_TypeError, "copy must be True, False or None, not %R", value);
   }
   return 0;
 }
@@ -392,9 +396,8 @@ static int to_pair(PyObject *value, int32_t pair[2]) {
 static int parse_pair(PyObject *value, const char *what, int32_t pair[2]) {
   if (value == NULL || value == Py_None) return 0;
   if (to_pair(value, pair)) return 1;
-  PyErr_Format(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R", what,
-               value);
-  return -1;
+  return dlw_fail(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R",
+                  what, value);
 }
 
 /* --- __dlpack__ ------------------------------------------------------------------- */
@@ -406,21 +409,9 @@ static PyObject *keywords[KEYWORDS]; /* "stream", ... */
 static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                         PyObject *given[KEYWORDS]) {
   if (nargs != 0) {
-    PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
-    return -1;
+    return dlw_fail(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
   }
-  Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *name = PyTuple_GetItem(names, i);
-    int which = dlw_find_name(name, keywords, KEYWORDS);
-    if (which < 0) {
-      PyErr_Format(PyExc_TypeError,
-                   "__dlpack__() got an unexpected keyword argument %R", name);
-      return -1;
-    }
-    given[which] = args[i];
-  }
-  return 0;
+  return dlw_parse_keywords("__dlpack__", args, names, keywords, KEYWORDS, given);
 }
 
 /* A copy of a GPU tensor on the CPU; only Python knows whether it may wait for one. */
@@ -503,8 +494,7 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
   return dlw_export_capsule(tensor, options);
 }
 
-static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *tensor_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused)) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   DLDevice device = dlw_dl(tensor)->device;
@@ -538,10 +528,9 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   if (tensor == NULL) return -1;
   if (!dlw_is_host(dlw_dl(tensor)->device)) {
     if (!(flags & PyBUF_WRITABLE)) return view_of_copy(self, view, flags);
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "a WebGPU tensor has no memory that Python can see; use await "
                     "t.to_host()");
-    return -1;
   }
   if (dlw_export_buffer(tensor, self, view, flags) < 0) return -1;
   as_tensor(self)->views++;
@@ -554,8 +543,7 @@ static void tensor_releasebuffer(PyObject *self, Py_buffer *view) {
 }
 
 /* The class of an exception that NumPy may have dropped, once; None: there is none. */
-static PyObject *tensor_interrupt(PyObject *self, PyObject *unused) {
-  (void)unused;
+static PyObject *tensor_interrupt(PyObject *self, PyObject *Py_UNUSED(unused)) {
   PyObject *interrupt = as_tensor(self)->interrupt;
   as_tensor(self)->interrupt = NULL;
   return interrupt != NULL ? interrupt : Py_NewRef(Py_None);

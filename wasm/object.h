@@ -29,8 +29,9 @@ dlw_tensor *dlw_borrow_buffer(PyObject *obj);
 /* A hold on an object with __dlpack__, or a capsule. */
 dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request);
 
-/* Which of the names, which are interned, a keyword is; -1: none. */
-int dlw_find_name(PyObject *name, PyObject *const *names, int count);
+/* Borrowed references by keyword, of those interned ones; 0, or -1 with TypeError. */
+int dlw_parse_keywords(const char *function, PyObject *const *args, PyObject *names,
+                       PyObject *const *keywords, int count, PyObject **given);
 /* None, True or False (NULL: not given) to DLW_COPY_...; -1 with TypeError. */
 int dlw_parse_copy(PyObject *value, int *copy);
 

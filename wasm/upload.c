@@ -37,14 +37,12 @@ static int check_request(dlw_tensor *tensor, int64_t first) {
     return -1;
   }
   if (dlw_element_bits(source->dtype, tensor->managed.flags) % 8 != 0) {
-    PyErr_SetString(PyExc_BufferError,
+    return dlw_fail(PyExc_BufferError,
                     "packed sub-byte elements do not come in pieces");
-    return -1;
   }
   if (first >= 0 && first < dlw_size(source)) return 0;
-  PyErr_Format(PyExc_ValueError, "there is no element %lld in a tensor of %lld",
-               (long long)first, (long long)dlw_size(source));
-  return -1;
+  return dlw_fail(PyExc_ValueError, "there is no element %lld in a tensor of %lld",
+                  (long long)first, (long long)dlw_size(source));
 }
 
 int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,

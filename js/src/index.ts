@@ -1,9 +1,12 @@
 // Importing only Tensor must load the layers too: they register themselves.
 import "./exchange/index.js";
 import "./webgpu/transfer.js";
+import { loadExplanations } from "./webgpu/explanations.js";
 
 export * from "./core/index.js";
 export type { Bridge, TensorOptions } from "./pyodide/bridge.js";
 export { type ConnectOptions, connect } from "./pyodide/connect.js";
 export type { Pyodide, PyProxy } from "./pyodide/host.js";
 export * as webgpu from "./webgpu/index.js";
+
+loadExplanations(() => import("./webgpu/lazy.js"));

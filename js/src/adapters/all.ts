@@ -1,44 +1,39 @@
 /** All adapters, for Python, with the same names in each. */
-import { type Arrow, fromArrow, install as installArrow, toArrow } from "./arrow.js";
-import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
-import {
-  fromLiteRT,
-  install as installLiteRT,
-  toLiteRT,
-  useDevice as useLiteRT,
-} from "./litert.js";
+import * as arrow from "./arrow.js";
+import * as jax from "./jax.js";
+import * as litert from "./litert.js";
 import { fromNdarray, toNdarray } from "./ndarray.js";
-import { fromMat, install as installOpencv, toMat } from "./opencv.js";
-import { fromOrt, install as installOrt, toOrt, useDevice as useOrt } from "./ort.js";
-import { fromTfjs, install as installTfjs, toTfjs, useDevice as useTfjs } from "./tfjs.js";
-import { fromThree, toThree, useDevice as useThree } from "./three.js";
-import {
-  fromTransformers,
-  install as installTransformers,
-  toTransformers,
-  useDevice as useTransformers,
-} from "./transformers.js";
+import * as opencv from "./opencv.js";
+import * as ort from "./ort.js";
+import * as tfjs from "./tfjs.js";
+import * as three from "./three.js";
+import * as transformers from "./transformers.js";
 
 export { shareDevice } from "./devices.js";
 
 export const adapters = {
   arrow: {
-    give: toArrow,
-    take: fromArrow,
+    give: arrow.toArrow,
+    take: arrow.fromArrow,
     // DuckDB-wasm does not export its Arrow: then nothing is passed.
-    install: (arrow: Arrow | null | undefined) => arrow && installArrow(arrow),
+    install: (library: arrow.Arrow | null | undefined) => library && arrow.install(library),
   },
-  jax: { give: toJax, take: fromJax, install: installJax, use: useJax },
-  litert: { give: toLiteRT, take: fromLiteRT, install: installLiteRT, use: useLiteRT },
+  jax: { give: jax.toJax, take: jax.fromJax, install: jax.install, use: jax.useDevice },
+  litert: {
+    give: litert.toLiteRT,
+    take: litert.fromLiteRT,
+    install: litert.install,
+    use: litert.useDevice,
+  },
   ndarray: { give: toNdarray, take: fromNdarray },
-  opencv: { give: toMat, take: fromMat, install: installOpencv },
-  ort: { give: toOrt, take: fromOrt, install: installOrt, use: useOrt },
-  tfjs: { give: toTfjs, take: fromTfjs, install: installTfjs, use: useTfjs },
-  three: { give: toThree, take: fromThree, use: useThree },
+  opencv: { give: opencv.toMat, take: opencv.fromMat, install: opencv.install },
+  ort: { give: ort.toOrt, take: ort.fromOrt, install: ort.install, use: ort.useDevice },
+  tfjs: { give: tfjs.toTfjs, take: tfjs.fromTfjs, install: tfjs.install, use: tfjs.useDevice },
+  three: { give: three.toThree, take: three.fromThree, use: three.useDevice },
   transformers: {
-    give: toTransformers,
-    take: fromTransformers,
-    install: installTransformers,
-    use: useTransformers,
+    give: transformers.toTransformers,
+    take: transformers.fromTransformers,
+    install: transformers.install,
+    use: transformers.useDevice,
   },
 };

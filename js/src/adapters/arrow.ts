@@ -4,25 +4,15 @@
  * share memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are
  * single bits and are copied. A tensor has no nulls: a second one says which elements are valid.
  */
+
 import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import {
-  alias,
-  checkDType,
-  copiedIf,
-  type GiveOptions,
-  makeExchangeable,
-  onCPU,
-  refuseCopy,
-  shareOf,
-  type TakeOptions,
-  takeOther,
-  viewAs,
-} from "./common.js";
+import * as common from "./common.js";
 
 /** The part of `apache-arrow` that is used here, beside its classes of types. */
 export interface Arrow {
@@ -48,7 +38,7 @@ export interface ArrowTable {
 }
 
 /** Options of {@link fromArrow}. */
-export interface FromArrowOptions extends TakeOptions {
+export interface FromArrowOptions extends common.TakeOptions {
   /** The name of a column, in a table, record batch or struct of several. */
   column?: string | undefined;
   /** "refuse", the default, throws if there are any; with "mask" the result is a {@link Masked}. */
@@ -64,7 +54,7 @@ export interface Masked {
 }
 
 /** Options of {@link toArrow}. */
-export interface ToArrowOptions extends GiveOptions {
+export interface ToArrowOptions extends common.GiveOptions {
   /** A tensor of bool with one element for each of axis 0, which is null where it is false. */
   valid?: Exchangeable | undefined;
 }
@@ -147,7 +137,7 @@ export function fromArrow(
     throw new TypeError(`nulls must be "refuse" or "mask", not ${textOf(nulls)}`);
   }
   if (!isArrow(value)) {
-    const taken = takeOther(value, "a vector, record batch or table", options);
+    const taken = common.takeOther(value, "a vector, record batch or table", options);
     return nulls === "mask" ? masked(taken, undefined) : taken;
   }
   const { type, rows } = columnOf(value, column);
@@ -274,10 +264,13 @@ function elementsOf({ type, shape, parts }: Leaves, copy: boolean | undefined): 
   const [only = EMPTY, ...more] = filled;
   if (more.length === 0 && (dtype !== "bool" || only.count === 0)) {
     const { data, count } = only;
-    const ours = data?.length === count ? shareOf(data, shape) : undefined;
-    return copiedIf(copy, ours ?? Tensor.fromTypedArray(valuesOf(only, type), { dtype, shape }));
+    const ours = data?.length === count ? common.shareOf(data, shape) : undefined;
+    return common.copiedIf(
+      copy,
+      ours ?? Tensor.fromTypedArray(valuesOf(only, type), { dtype, shape }),
+    );
   }
-  refuseCopy(
+  common.refuseCopy(
     copy,
     `this Arrow vector has ${filled.length} chunks of ${dtype} (a bool is one bit in Arrow): a copy ` +
       "is needed",
@@ -297,7 +290,7 @@ function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
   // Arrow applies a slice's offset to values, but not to bits.
   if (name === "bool") return unpack(data.values, data.offset, new Uint8Array(count));
   if (data.values.length < count) throw tooFew(data.values.length, count);
-  return viewAs<TypedArray>(View, data.values.subarray(0, count));
+  return common.viewAs<TypedArray>(View, data.values.subarray(0, count));
 }
 
 /** A byte for each element of axis 0, 0 where it is null; undefined without nulls. */
@@ -374,21 +367,20 @@ export function toArrow<L extends Arrow>(
   x: Exchangeable,
   { copy, valid }: ToArrowOptions = {},
 ): L["Vector"]["prototype"] {
-  const held = onCPU("Arrow", fit(x, { copy }));
-  try {
+  return keeping(common.onCPU("Arrow", fit(x, { copy })), (held) => {
     const { dtype, shape, size } = held;
-    checkDType("Arrow", dtype, Object.keys(CLASSES));
+    common.checkDType("Arrow", dtype, Object.keys(CLASSES));
     if (shape.length === 0) {
       throw new UnsupportedError(
         "an Arrow vector has at least one axis and this tensor has none: use reshape()",
       );
     }
     const bits = dtype === "bool";
-    if (bits) refuseCopy(copy, "a bool is one bit in Arrow: a copy is needed");
+    if (bits) common.refuseCopy(copy, "a bool is one bit in Arrow: a copy is needed");
     const nulls = nullsOf(valid, shape[0] as number);
     const inner = shape.length > 1 ? { nullCount: 0 } : nulls;
     // Arrow has the raw bits of float16.
-    const values = () => (dtype === "float16" ? viewAs(Uint16Array, held.data) : held.data);
+    const values = () => (dtype === "float16" ? common.viewAs(Uint16Array, held.data) : held.data);
     let type = new (arrow as any)[CLASSES[dtype] as string]();
     let data = arrow.makeData({
       type,
@@ -397,7 +389,7 @@ export function toArrow<L extends Arrow>(
       data: bits ? bitsOf(held.data as Uint8Array) : values(),
     });
     if (bits) held.release();
-    else alias(data, "values", held, values);
+    else common.alias(data, "values", held, values);
     for (let axis = shape.length - 1; axis > 0; axis--) {
       type = new arrow.FixedSizeList(shape[axis] as number, new arrow.Field("item", type, false));
       const length = sizeOf(shape.slice(0, axis));
@@ -405,10 +397,7 @@ export function toArrow<L extends Arrow>(
       data = arrow.makeData({ type, length, ...outer, child: data });
     }
     return arrow.makeVector(data);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 /** The nulls of `rows` elements as a bitmap for Arrow, in memory of its own. */
@@ -417,8 +406,7 @@ function nullsOf(
   rows: number,
 ): { nullCount: number; nullBitmap?: Uint8Array } {
   if (valid === undefined) return { nullCount: 0 };
-  const packed = onCPU("Arrow", fit(valid));
-  try {
+  return releasing(common.onCPU("Arrow", fit(valid)), (packed) => {
     if (packed.dtype !== "bool" || packed.ndim !== 1 || packed.size !== rows) {
       throw new UnsupportedError(
         `valid must be a tensor of bool of shape [${rows}], not ${packed.toString()}`,
@@ -428,9 +416,7 @@ function nullsOf(
     const bytes = packed.data as Uint8Array;
     const nullCount = bytes.reduce((sum, byte) => sum + (byte === 0 ? 1 : 0), 0);
     return { nullCount, nullBitmap: bitsOf(bytes) };
-  } finally {
-    packed.release();
-  }
+  });
 }
 
 function bitsOf(bytes: Uint8Array): Uint8Array {
@@ -446,5 +432,7 @@ function bitsOf(bytes: Uint8Array): Uint8Array {
  * except those with nulls.
  */
 export function install(arrow: Arrow): void {
-  makeExchangeable<ArrowVector>(arrow.Vector, (value, options) => fromArrow(arrow, value, options));
+  common.makeExchangeable<ArrowVector>(arrow.Vector, (value, options) =>
+    fromArrow(arrow, value, options),
+  );
 }

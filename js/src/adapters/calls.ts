@@ -23,11 +23,7 @@ const all = () => import("./all.js");
 
 /** Python's calls about other libraries. */
 export class Adapters {
-  readonly #python: Python;
-
-  constructor(python: Python) {
-    this.#python = python;
-  }
+  constructor(private readonly python: Python) {}
 
   /** The adapter for a library; the library's tensors become exchangeable. */
   async adapter(name: string, library: unknown): Promise<Adapter> {
@@ -39,7 +35,7 @@ export class Adapters {
     }
     const functions = adapters[name as keyof typeof adapters] as Functions;
     functions.install?.(library);
-    return new Adapter(this.#python, name, library, functions);
+    return new Adapter(this.python, name, library, functions);
   }
 
   /** Puts libraries on one device, and resolves to its id. */
@@ -51,34 +47,29 @@ export class Adapters {
 
 /** Python's calls about tensors of one library. */
 export class Adapter {
-  readonly #python: Python;
-  readonly #name: string;
-  readonly #library: unknown;
-  readonly #functions: Functions;
-
-  constructor(python: Python, name: string, library: unknown, functions: Functions) {
-    this.#python = python;
-    this.#name = name;
-    this.#library = library;
-    this.#functions = functions;
-  }
+  constructor(
+    private readonly python: Python,
+    private readonly name: string,
+    private readonly library: unknown,
+    private readonly functions: Functions,
+  ) {}
 
   give(address: Address, options: object): unknown {
-    return this.#python.during(address, (tensor) =>
-      this.#functions.give(this.#library, tensor, options),
+    return this.python.during(address, (tensor) =>
+      this.functions.give(this.library, tensor, options),
     );
   }
 
   take(value: unknown, options: object): Handle {
-    return this.#python.give(this.#functions.take(this.#library, value, options) as Tensor);
+    return this.python.give(this.functions.take(this.library, value, options) as Tensor);
   }
 
   /** Python takes over each tensor by `fromJs`. */
   takeMasked(value: unknown, options: object) {
-    const taken = this.#functions.take(this.#library, value, options);
+    const taken = this.functions.take(this.library, value, options);
     if (isTensor(taken)) {
       taken.release();
-      throw new TypeError(`${this.#name} has no nulls, so no option nulls: "mask"`);
+      throw new TypeError(`${this.name} has no nulls, so no option nulls: "mask"`);
     }
     const { values, valid } = taken;
     const release = () => {
@@ -89,8 +80,8 @@ export class Adapter {
   }
 
   async useDevice(id: DeviceId, renderer: unknown): Promise<void> {
-    const { use } = this.#functions;
-    if (use === undefined) throw new TypeError(`${this.#name} has no device to share`);
-    await use(renderer ?? this.#library, deviceOf(id));
+    const { use } = this.functions;
+    if (use === undefined) throw new TypeError(`${this.name} has no device to share`);
+    await use(renderer ?? this.library, deviceOf(id));
   }
 }

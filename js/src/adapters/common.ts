@@ -1,8 +1,10 @@
 /** Code that adapters share: lifetimes and error messages. */
+
 import { ArrayStorage, fromTypedArray } from "../core/arrays.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import { sameShape, sizeOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
 import { Tensor } from "../core/tensor.js";
@@ -20,10 +22,7 @@ export interface GiveOptions {
 }
 
 /** Options of every function that takes a library's tensor. */
-export interface TakeOptions {
-  /** true: always fresh memory. false: CopyError where a copy is needed. */
-  copy?: boolean | undefined;
-}
+export type TakeOptions = GiveOptions;
 
 // --- lifetimes --------------------------------------------------------------------------------------
 
@@ -66,11 +65,7 @@ export function shareOf(
   // A second hold knows which elements are null.
   const made = sameShape(held.shape, shape) ? take(held) : held.reshape(shape);
   if (!readOnly || made.readOnly) return made;
-  try {
-    return new Tensor(made._managed.share(true));
-  } finally {
-    made.release();
-  }
+  return releasing(made, () => new Tensor(made._managed.share(true)));
 }
 
 /**
@@ -124,14 +119,44 @@ export function lending(release: () => void, make: (release: () => void) => Tens
   }
 }
 
+const counted = new WeakMap<object, () => () => void>();
+
+/**
+ * A hold on the memory of a library's object: what the object calls at its end, its property `key`, is
+ * deferred until our holds on it have ended, too.
+ *
+ * @param keep - what else keeps the memory; returns what ends that
+ * @returns a function that ends the hold
+ */
+export function holdOn(value: object, key: string, keep = (): (() => void) => () => {}) {
+  let add = counted.get(value);
+  if (add === undefined) {
+    const own = value as Record<string, (() => void) | undefined>;
+    const end = own[key];
+    const drop = keep();
+    let holds = 1;
+    const release = () => {
+      if (--holds > 0) return;
+      try {
+        drop();
+      } finally {
+        end?.call(value);
+      }
+    };
+    own[key] = release;
+    add = () => {
+      holds++;
+      return release;
+    };
+    counted.set(value, add);
+  }
+  return add();
+}
+
 /** A tensor that only the caller has, or with `copy` a copy of it. */
 export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
   if (!copy) return tensor;
-  try {
-    return take(tensor, { copy: true });
-  } finally {
-    tensor.release();
-  }
+  return releasing(tensor, () => take(tensor, { copy: true }));
 }
 
 /** Adds the methods of the exchange protocol to a library's class of tensors. */
@@ -145,12 +170,7 @@ export function makeExchangeable<V>(
   const define = (name: symbol, value: (this: V, request?: AsyncExchangeRequest) => unknown) =>
     Object.defineProperty(Class.prototype, name, { configurable: true, writable: true, value });
   define(EXCHANGE, function (request) {
-    const tensor = tensorOf(this, request);
-    try {
-      return tensor[EXCHANGE](request);
-    } finally {
-      tensor.release();
-    }
+    return releasing(tensorOf(this, request), (tensor) => tensor[EXCHANGE](request));
   });
   define(EXCHANGE_ASYNC, async function (request) {
     const tensor = tensorOf(this, request);
@@ -208,13 +228,10 @@ export function viewAs<A extends TypedArray>(
 
 /** A CPU tensor of bools as int32, which libraries store bools as. */
 export function widened(bools: Tensor): Tensor {
-  const packed = fit(bools);
-  try {
+  return releasing(fit(bools), (packed) => {
     const values = Int32Array.from(packed.data as Uint8Array, (byte) => (byte === 0 ? 0 : 1));
     return Tensor.fromTypedArray(values, { shape: bools.shape });
-  } finally {
-    packed.release();
-  }
+  });
 }
 
 /** A copy of a CPU tensor's elements, for a library that does not share; releases the tensor. */

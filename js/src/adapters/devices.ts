@@ -2,6 +2,7 @@
 
 import type { GPUDevice } from "../core/globals.js";
 import { realDevice } from "../webgpu/device.js";
+import { requestDevice } from "../webgpu/request.js";
 import { type Jax, useDevice as useJax } from "./jax.js";
 import { type LiteRT, useDevice as useLiteRT } from "./litert.js";
 import { type Ort, useDevice as useOrt } from "./ort.js";
@@ -46,17 +47,13 @@ export async function shareDevice(
   options: { device?: GPUDevice | undefined } = {},
 ): Promise<GPUDevice> {
   const { ort, tf, jax, litert, three } = libraries;
-  const device = options.device ?? (await startedOn(libraries)) ?? (await newDevice());
+  const device = options.device ?? (await startedOn(libraries)) ?? (await requestDevice(LIMITS));
   if (jax) await useJax(jax, device);
   if (tf) await useTfjs(tf, device);
   if (ort) await useOrt(ort, device);
   if (litert) await useLiteRT(litert, device);
   if (three) await useThree(three, device);
   return device;
-}
-
-async function newDevice(): Promise<GPUDevice> {
-  return (await import("../webgpu/late.js")).requestDevice(LIMITS);
 }
 
 async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice | undefined> {

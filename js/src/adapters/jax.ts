@@ -7,31 +7,13 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { DeviceError, quietly, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { copyInto } from "../webgpu/buffers.js";
 import { slotOf } from "../webgpu/references.js";
-import {
-  checkDevice,
-  checkDType,
-  checkUsable,
-  copiedIf,
-  type GiveOptions,
-  inTurn,
-  isUsable,
-  lending,
-  makeExchangeable,
-  ownCopy,
-  refuseCopy,
-  remember,
-  shareOf,
-  storedName,
-  type TakeOptions,
-  takeOther,
-  widened,
-  withDevice,
-} from "./common.js";
+import * as common from "./common.js";
 import { flushed, handed } from "./faults.js";
 
 /** The part of `@jax-js/jax` that is used here. */
@@ -61,15 +43,15 @@ const STORAGE_COPY_SRC = 128 | 4;
  * @throws DeviceError if jax-js runs on another device already; DeviceLostError
  */
 export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
-  return inTurn(jax.Array ?? jax, async () => {
-    await checkUsable(device);
+  return common.inTurn(jax.Array ?? jax, async () => {
+    await common.checkUsable(device);
     if (deviceOf(jax) === undefined) {
-      await withDevice("jax-js", device, () => jax.init("webgpu"));
+      await common.withDevice("jax-js", device, () => jax.init("webgpu"));
     }
     const known = deviceOf(jax);
     if (known !== device) {
       throw new DeviceError(
-        known && !(await isUsable(known))
+        known && !(await common.isUsable(known))
           ? "jax-js ran on a GPUDevice that was lost and takes no other: reload the page"
           : "jax-js already runs on another GPUDevice and supports only one: call useDevice() before " +
               "its init(), or share jax.getWebGPUDevice() with the other libraries",
@@ -100,9 +82,9 @@ function deviceOf(jax: Jax): GPUDevice | undefined {
 export function fromJax(
   jax: Jax,
   value: JaxArray | Exchangeable,
-  options: TakeOptions = {},
+  options: common.TakeOptions = {},
 ): Tensor {
-  if (!isJaxArray(value)) return takeOther(value, "a jax.Array", options);
+  if (!isJaxArray(value)) return common.takeOther(value, "a jax.Array", options);
   let kept: any;
   try {
     kept = (value as any).ref;
@@ -111,9 +93,9 @@ export function fromJax(
       cause,
     });
   }
-  return lending(
+  return common.lending(
     () => kept.dispose(),
-    (release) => copiedIf(options.copy, take(jax, value, kept, options, release)),
+    (release) => common.copiedIf(options.copy, take(jax, value, kept, options, release)),
   );
 }
 
@@ -126,20 +108,20 @@ function take(
   jax: Jax,
   value: JaxArray,
   kept: any,
-  { copy }: TakeOptions,
+  { copy }: common.TakeOptions,
   release: () => void,
 ): Tensor {
   const { shape, dtype: name, device } = value;
-  checkDType("DLPack", name, ON_CPU);
+  common.checkDType("DLPack", name, ON_CPU);
   const dtype = (name === "bool" ? "int32" : name) as DTypeName;
   if (device !== "webgpu") {
-    refuseCopy(copy, `jax-js copies arrays that are on its device "${device}"`);
+    common.refuseCopy(copy, `jax-js copies arrays that are on its device "${device}"`);
     // This consumes the reference that it is called on, and so does the next.
     const made = Tensor.fromTypedArray(kept.ref.dataSync(), { dtype, shape });
     quietly(release);
     return made;
   }
-  const ours = shareOf(value, shape, true);
+  const ours = common.shareOf(value, shape, true);
   if (ours) {
     quietly(release);
     return ours;
@@ -173,29 +155,29 @@ function take(
 export function toJax<L extends Jax>(
   jax: L,
   x: Exchangeable,
-  { copy, dtype }: GiveOptions & { dtype?: "bool" | undefined } = {},
+  { copy, dtype }: common.GiveOptions & { dtype?: "bool" | undefined } = {},
 ): L["Array"]["prototype"] {
-  const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
-  try {
-    const name = storedName("jax-js", held, dtype);
+  return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
+    const name = common.storedName("jax-js", held, dtype);
     if (!held.device.gpu) return giveCPU(jax, held, name, copy);
-    checkDevice("jax-js", held, deviceOf(jax));
-    checkDType("jax-js on WebGPU", name, ON_GPU);
+    common.checkDevice("jax-js", held, deviceOf(jax));
+    common.checkDType("jax-js on WebGPU", name, ON_GPU);
     handed(jax.Array, "jax-js", held);
     return giveGPU(jax, held, name, copy);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function giveCPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefined): any {
   const onGPU = jax.defaultDevice() === "webgpu";
-  checkDType(`jax-js on ${jax.defaultDevice()}`, dtype, onGPU ? ON_GPU : ON_CPU);
-  refuseCopy(copy, `jax-js copies ${held.toString()} on import`);
+  common.checkDType(`jax-js on ${jax.defaultDevice()}`, dtype, onGPU ? ON_GPU : ON_CPU);
+  common.refuseCopy(copy, `jax-js copies ${held.toString()} on import`);
   const { shape, size } = held;
   // jax-js has 4 bytes for a bool.
-  const values = ownCopy("jax-js", held.dtype === "bool" ? widened(held) : held, copy);
+  const values = common.ownCopy(
+    "jax-js",
+    held.dtype === "bool" ? common.widened(held) : held,
+    copy,
+  );
   held.release();
   if (size === 0) return jax.numpy.zeros([...shape], { dtype });
   return jax.numpy.array(values, { shape: [...shape], dtype });
@@ -210,7 +192,7 @@ function giveGPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefine
   const backend = backendOf(jax);
   const made = backend && share(jax, backend, held, dtype, shape);
   if (made) return made;
-  refuseCopy(
+  common.refuseCopy(
     copy,
     `this version of jax-js cannot share ${held.toString()}: it copies it on the GPU`,
   );
@@ -254,7 +236,7 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
     const made = jax.numpy.array(values, { shape, dtype, device: "webgpu" });
     if (slots.length === 1) {
       shared = true;
-      remember(made, held);
+      common.remember(made, held);
       return made;
     }
     quietly(() => made.dispose());
@@ -272,11 +254,7 @@ function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any 
   const made = jax.numpy.zeros(shape, { dtype, device: "webgpu" });
   try {
     const target = fromJax(jax, made);
-    try {
-      copyInto(held._managed, slotOf(target._managed.handle).facts, 0);
-    } finally {
-      target.release();
-    }
+    releasing(target, () => copyInto(held._managed, slotOf(target._managed.handle).facts, 0));
   } catch (error) {
     quietly(() => made.dispose());
     throw error;
@@ -307,5 +285,5 @@ function backendOf(jax: Jax): any {
 
 /** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `jax.Array`s. */
 export function install(jax: Jax): void {
-  makeExchangeable<JaxArray>(jax.Array, (value, options) => fromJax(jax, value, options));
+  common.makeExchangeable<JaxArray>(jax.Array, (value, options) => fromJax(jax, value, options));
 }

@@ -3,29 +3,16 @@
  * LiteRT.js: GPU tensors share the `GPUBuffer` both ways. On the CPU LiteRT.js copies what it takes
  * and what it gives.
  */
+
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import {
-  checkDevice,
-  checkDType,
-  checkUsable,
-  copiedIf,
-  type GiveOptions,
-  inTurn,
-  lending,
-  makeExchangeable,
-  ownCopy,
-  refuseCopy,
-  releaseWith,
-  shareOf,
-  type TakeOptions,
-  takeOther,
-} from "./common.js";
+import * as common from "./common.js";
 import { handed, joined } from "./faults.js";
 
 /** The part of `@litertjs/core` that is used here. */
@@ -47,7 +34,7 @@ export interface LiteRTTensor {
 }
 
 /** Options of {@link toLiteRT}. */
-export interface ToLiteRTOptions extends GiveOptions {
+export interface ToLiteRTOptions extends common.GiveOptions {
   /** The `Environment` of the model that the tensor is for. Default: LiteRT's own default. */
   environment?: { readonly webGpuDevice: unknown } | undefined;
 }
@@ -66,8 +53,8 @@ const STORAGE_COPY_SRC = 128 | 4;
  * @throws DeviceError if LiteRT.js was not loaded; DeviceLostError
  */
 export async function useDevice(litert: LiteRT, device: GPUDevice): Promise<void> {
-  return inTurn(litert.Tensor, async () => {
-    await checkUsable(device);
+  return common.inTurn(litert.Tensor, async () => {
+    await common.checkUsable(device);
     if (deviceOf(defaultOf(litert)) !== device) litert.setWebGpuDevice(device);
     install(litert);
   });
@@ -98,21 +85,21 @@ function deviceOf({ webGpuDevice }: LiteRTTensor["environment"]): GPUDevice | un
 export function fromLiteRT(
   litert: LiteRT,
   value: LiteRTTensor | Exchangeable,
-  options: TakeOptions = {},
+  options: common.TakeOptions = {},
 ): Tensor {
   if (!isLiteRTTensor(litert, value)) {
-    return takeOther(value, `a Tensor of this copy of ${LIBRARY}`, options);
+    return common.takeOther(value, `a Tensor of this copy of ${LIBRARY}`, options);
   }
   if (value.deleted) throw new ReleasedError(`this Tensor of ${LIBRARY} was deleted`);
   const { dtype, layout } = value.type;
-  checkDType("DLPack", dtype, DTYPES);
+  common.checkDType("DLPack", dtype, DTYPES);
   const shape = listOf(layout.dimensions, "dimensions");
-  const ours = shareOf(value, shape);
-  if (ours) return copiedIf(options.copy, ours);
+  const ours = common.shareOf(value, shape);
+  if (ours) return common.copiedIf(options.copy, ours);
   if (value.accelerator === "webgpu") {
     return fromGPU(value, shape, dtype as DTypeName, options);
   }
-  refuseCopy(options.copy, `${LIBRARY} copies elements on the CPU`);
+  common.refuseCopy(options.copy, `${LIBRARY} copies elements on the CPU`);
   const values = value.toTypedArray() as TypedArray;
   return Tensor.fromTypedArray(values, { shape, dtype: dtype as DTypeName });
 }
@@ -125,17 +112,17 @@ function fromGPU(
   value: LiteRTTensor,
   shape: readonly number[],
   dtype: DTypeName,
-  { copy }: TakeOptions,
+  { copy }: common.TakeOptions,
 ): Tensor {
   const device = deviceOf(value.environment);
   if (!device) throw new DeviceError(`the environment of this Tensor has no GPUDevice`);
   const buffer = bufferOf(value);
   const known = canHold(value);
-  if (!known) refuseCopy(copy, `this version of ${LIBRARY} cannot share its tensors`);
-  const made = lending(known ? hold(value) : () => {}, (release) =>
+  if (!known) common.refuseCopy(copy, `this version of ${LIBRARY} cannot share its tensors`);
+  const made = common.lending(known ? hold(value) : () => {}, (release) =>
     Tensor.fromGPUBuffer(buffer, { device, shape, dtype, capacity: buffer.size, release }),
   );
-  return copiedIf(copy || !known, joined(value.constructor, LIBRARY, made));
+  return common.copiedIf(copy || !known, joined(value.constructor, LIBRARY, made));
 }
 
 function bufferOf(value: LiteRTTensor): GPUBuffer {
@@ -158,37 +145,16 @@ interface Kept {
   onDelete: (() => void) | undefined;
 }
 
-const counted = new WeakMap<object, () => () => void>();
-
 function canHold(value: object): value is Kept {
   const { liteRtTensorBuffer } = value as Kept;
   return "onDelete" in value && typeof liteRtTensorBuffer?.clone === "function";
 }
 
-/** Defers what `delete()` frees until our holds on it have ended, too; the value is deleted at once. */
-function hold(value: object): () => void {
-  let add = counted.get(value);
-  if (add === undefined) {
-    const own = value as Kept;
-    const { onDelete } = own;
-    const handle = own.liteRtTensorBuffer.clone();
-    let holds = 1;
-    const drop = () => {
-      if (--holds > 0) return;
-      try {
-        handle.delete();
-      } finally {
-        onDelete?.call(value);
-      }
-    };
-    own.onDelete = drop;
-    add = () => {
-      holds++;
-      return drop;
-    };
-    counted.set(value, add);
-  }
-  return add();
+function hold(value: Kept): () => void {
+  return common.holdOn(value, "onDelete", () => {
+    const handle = value.liteRtTensorBuffer.clone();
+    return () => handle.delete();
+  });
 }
 
 // --- to it ------------------------------------------------------------------------------------------
@@ -207,31 +173,27 @@ export function toLiteRT<L extends LiteRT>(
   x: Exchangeable,
   { copy, environment = defaultOf(litert) }: ToLiteRTOptions = {},
 ): InstanceType<L["Tensor"]> {
-  const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
-  try {
-    checkDType(LIBRARY, held.dtype, DTYPES);
+  return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
+    common.checkDType(LIBRARY, held.dtype, DTYPES);
     if (held.size === 0) throw new UnsupportedError(`${LIBRARY} does not support empty tensors`);
     const shape = [...held.shape];
     if (!held.device.gpu) {
-      return new litert.Tensor(ownCopy(LIBRARY, held, copy), shape, environment);
+      return new litert.Tensor(common.ownCopy(LIBRARY, held, copy), shape, environment);
     }
-    checkDevice(LIBRARY, held, deviceOf(environment));
+    common.checkDevice(LIBRARY, held, deviceOf(environment));
     const release = () => held.release();
     const made = new litert.Tensor(held.buffer, shape, held.dtype, environment, release);
-    releaseWith(made, held);
+    common.releaseWith(made, held);
     handed(litert.Tensor, LIBRARY, held);
     return made;
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 /**
  * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take its `Tensor`s.
  */
 export function install(litert: LiteRT): void {
-  makeExchangeable<LiteRTTensor>(litert.Tensor, (value, options) =>
+  common.makeExchangeable<LiteRTTensor>(litert.Tensor, (value, options) =>
     fromLiteRT(litert, value, options),
   );
 }

@@ -9,16 +9,7 @@ import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
-import {
-  alias,
-  copiedIf,
-  type GiveOptions,
-  onCPU,
-  refuseCopy,
-  shareOf,
-  type TakeOptions,
-  takeOther,
-} from "./common.js";
+import * as common from "./common.js";
 
 /** Elements with a shape; zarrita has no `offset`, @stdlib/ndarray has `strides`. */
 export interface Strided {
@@ -41,7 +32,7 @@ export interface Chunk<A = TypedArray> {
 export type Ndarray = (data: any, shape?: any, stride?: any, offset?: any) => any;
 
 /** Options of {@link fromNdarray}. */
-export interface FromNdarrayOptions extends TakeOptions {
+export interface FromNdarrayOptions extends common.TakeOptions {
   /** If the class of `data` does not determine it, e.g. "bool" in a Uint8Array. */
   dtype?: DTypeName | undefined;
 }
@@ -57,13 +48,14 @@ export function fromNdarray(
   value: Strided | Exchangeable,
   options: FromNdarrayOptions = {},
 ): Tensor {
-  if (!isStrided(value)) return takeOther(value, "{ data, shape, stride }", options);
+  if (!isStrided(value)) return common.takeOther(value, "{ data, shape, stride }", options);
   const { array, dtype } = elementsOf(value.data);
   const { shape, offset = 0 } = value;
   const strides = value.stride ?? value.strides;
-  const ours = shareOf(value, listOf(shape, "shape"));
+  const ours = common.shareOf(value, listOf(shape, "shape"));
   const same = ours && `${ours.strides}` === `${strides}` && ours.dataOffset === offset;
-  if (same && (options.dtype ?? ours.dtype) === ours.dtype) return copiedIf(options.copy, ours);
+  if (same && (options.dtype ?? ours.dtype) === ours.dtype)
+    return common.copiedIf(options.copy, ours);
   ours?.release(); // another view of it by now
   const made = Tensor.fromTypedArray(array, {
     dtype: options.dtype ?? dtype,
@@ -71,7 +63,7 @@ export function fromNdarray(
     offset,
     strides,
   });
-  return copiedIf(options.copy, made);
+  return common.copiedIf(options.copy, made);
 }
 
 function isStrided(x: Strided | Exchangeable): x is Strided {
@@ -107,20 +99,20 @@ function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
 export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
   ndarray: F,
   x: X,
-  { copy }: GiveOptions = {},
+  { copy }: common.GiveOptions = {},
 ): ArrayOf<F, X> {
-  let held = onCPU("ndarray", take(x, { copy }));
+  let held = common.onCPU("ndarray", take(x, { copy }));
   try {
     checkEntries(held);
     if (ndarray === null && held.dataOffset !== 0) {
-      refuseCopy(copy, `${held.toString()} does not begin with its first element`);
-      held = copiedIf(true, held);
+      common.refuseCopy(copy, `${held.toString()} does not begin with its first element`);
+      held = common.copiedIf(true, held);
     }
     const { data, dataOffset: offset } = held;
     const shape = [...held.shape];
     const stride = [...held.strides];
     const made = ndarray ? ndarray(data, shape, stride, offset) : { data, shape, stride, offset };
-    alias(made, "data", held);
+    common.alias(made, "data", held);
     return made;
   } catch (error) {
     held.release();

@@ -3,23 +3,15 @@
  * OpenCV.js 4 and 5: tensors over the elements of a `cv.Mat`, in OpenCV's own WebAssembly memory.
  * The other way they are copied into that memory, once, unless they are there already.
  */
+
 import type { DTypeName } from "../core/dtype.js";
 import { ReleasedError, UnsupportedError } from "../core/errors.js";
+import { releasing } from "../core/releasing.js";
 import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
-import {
-  checkDType,
-  copiedIf,
-  type GiveOptions,
-  lending,
-  makeExchangeable,
-  onCPU,
-  refuseCopy,
-  type TakeOptions,
-  takeOther,
-} from "./common.js";
+import * as common from "./common.js";
 
 /** The part of OpenCV.js that is used here. */
 export interface OpenCV {
@@ -78,14 +70,14 @@ const lent = new WeakMap<object, any>();
 export function fromMat(
   _cv: OpenCV,
   value: Mat | Exchangeable,
-  { copy }: TakeOptions = {},
+  { copy }: common.TakeOptions = {},
 ): Tensor {
-  if (!isMat(value)) return takeOther(value, "a cv.Mat", { copy });
+  if (!isMat(value)) return common.takeOther(value, "a cv.Mat", { copy });
   if (value.isDeleted())
     throw new ReleasedError("this cv.Mat was deleted: make the tensor before deleting it");
   // A second header of the same elements, which are counted; clone() is the same one, or a copy.
   const header: Mat = new (value as any).constructor(value);
-  const made = lending(
+  const made = common.lending(
     () => header.delete(),
     (release) => {
       // From the header, as not every build exports its memory.
@@ -102,7 +94,7 @@ export function fromMat(
       return tensor;
     },
   );
-  return copiedIf(copy, made);
+  return common.copiedIf(copy, made);
 }
 
 function isMat(x: Mat | Exchangeable): x is Mat {
@@ -143,18 +135,18 @@ function layoutOf(mat: Mat): { dtype: DTypeName; shape: number[]; strides?: numb
 export function toMat<L extends OpenCV>(
   cv: L,
   x: Exchangeable,
-  { copy }: GiveOptions = {},
+  { copy }: common.GiveOptions = {},
 ): InstanceType<L["Mat"]> {
   // Where a copy is asked for, it is made once, into the Mat.
-  const held = onCPU("OpenCV.js", take(x, copy === false ? { copy } : {}));
-  try {
+  return releasing(common.onCPU("OpenCV.js", take(x, copy === false ? { copy } : {})), (held) => {
     const shared = copy ? undefined : partOf(cv, held);
     if (shared) return shared;
-    refuseCopy(copy, `${held.toString()} is not in the memory of OpenCV.js: a copy is needed`);
+    common.refuseCopy(
+      copy,
+      `${held.toString()} is not in the memory of OpenCV.js: a copy is needed`,
+    );
     return copiedTo(cv, held);
-  } finally {
-    held.release();
-  }
+  });
 }
 
 /** The Mat that a tensor is over, or its rows and columns; undefined if it is not part of one. */
@@ -179,7 +171,7 @@ function partOf(cv: OpenCV, held: Tensor): any {
 function copiedTo(cv: OpenCV, held: Tensor): any {
   const { dtype, shape } = held;
   const unit = cv.CV_8UC2 - cv.CV_8UC1; // how types count channels, which OpenCV 5 changed
-  checkDType("OpenCV.js", dtype, unit === 8 ? DEPTHS.slice(0, 8) : DEPTHS);
+  common.checkDType("OpenCV.js", dtype, unit === 8 ? DEPTHS.slice(0, 8) : DEPTHS);
   const [rows = 1, cols = 1, channels = 1] = shape;
   const most = 4096 / unit;
   if (shape.length > 3 || channels < 1 || channels > most) {
@@ -215,5 +207,5 @@ function create(cv: OpenCV, args: readonly number[], held: Tensor): any {
 
 /** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Mats. */
 export function install(cv: OpenCV): void {
-  makeExchangeable<Mat>(cv.Mat, (value, options) => fromMat(cv, value, options));
+  common.makeExchangeable<Mat>(cv.Mat, (value, options) => fromMat(cv, value, options));
 }

@@ -3,32 +3,16 @@
  * onnxruntime-web: CPU tensors share memory with `ort.Tensor`s (ORT itself copies at `run()`), GPU
  * tensors share the `GPUBuffer`.
  */
+
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { realDevice } from "../webgpu/device.js";
-import {
-  adapterFor,
-  alias,
-  checkDevice,
-  checkDType,
-  checkUsable,
-  copiedIf,
-  type GiveOptions,
-  inTurn,
-  isUsable,
-  lending,
-  makeExchangeable,
-  ownCopy,
-  refuseCopy,
-  releaseWith,
-  shareOf,
-  type TakeOptions,
-  takeOther,
-} from "./common.js";
+import * as common from "./common.js";
 import { handed, joined } from "./faults.js";
 import { ON_CPU, ON_GPU } from "./generated.js";
 import { watchSession } from "./ortruns.js";
@@ -87,8 +71,8 @@ const told = new WeakMap<object, Told>();
 export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> {
   const { webgpu } = ort.env;
   if (!webgpu) throw new DeviceError("this build of onnxruntime-web has no WebGPU");
-  return inTurn(webgpu, async () => {
-    await checkUsable(device);
+  return common.inTurn(webgpu, async () => {
+    await common.checkUsable(device);
     await checkFree(webgpu, device);
     const before = told.get(webgpu);
     const state = before ?? { device, watch: new WatchedDevice(device), watched: false };
@@ -98,12 +82,12 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
       state.watched = true;
     }
     if (before?.device !== device) {
-      webgpu.adapter = adapterFor(seenOf(state), await navigator.gpu.requestAdapter());
+      webgpu.adapter = common.adapterFor(seenOf(state), await navigator.gpu.requestAdapter());
     }
     // Later versions take it from here (onnxruntime#32227); these say here what they chose.
     Reflect.set(webgpu, "device", device);
     if (asksItself(ort)) {
-      state.keeper ??= await inTurn(navigator.gpu, () =>
+      state.keeper ??= await common.inTurn(navigator.gpu, () =>
         answering(seenOf(state), () =>
           ort.InferenceSession?.create(IDENTITY, { executionProviders: ["webgpu"] }),
         ),
@@ -125,7 +109,7 @@ function seenOf({ device, watch, watched }: Told): GPUDevice {
 async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
   const known = told.get(webgpu)?.device ?? realDevice<GPUDevice | undefined>(await webgpu.device);
   if (!known || known === device) return;
-  if (await isUsable(known)) {
+  if (await common.isUsable(known)) {
     throw new DeviceError(
       "onnxruntime-web already uses another GPUDevice: call useDevice() once, " +
         "before the first session",
@@ -190,7 +174,9 @@ async function answering(device: GPUDevice, start: () => unknown): Promise<unkno
   const own = Object.hasOwn(gpu, "requestAdapter");
   gpu.requestAdapter = async (options) => {
     const adapter = await before.call(gpu, options);
-    return Object.keys(options ?? {}).join() === ASKED_BY ? adapterFor(device, adapter) : adapter;
+    return Object.keys(options ?? {}).join() === ASKED_BY
+      ? common.adapterFor(device, adapter)
+      : adapter;
   };
   try {
     return await start();
@@ -240,11 +226,11 @@ function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
 export function fromOrt(
   ort: Ort,
   given: OrtTensor | Exchangeable,
-  options: TakeOptions = {},
+  options: common.TakeOptions = {},
 ): Tensor {
   const value = ((Object(given) as any).ort_tensor ?? given) as OrtTensor;
   const { type, location, dims } = Object(value) as OrtTensor;
-  if (typeof location !== "string") return takeOther(given, "an ort.Tensor", options);
+  if (typeof location !== "string") return common.takeOther(given, "an ort.Tensor", options);
   if (location === "none") throw new ReleasedError(`this ort.Tensor ${type} was disposed`);
   if (location !== "gpu-buffer" && !location.startsWith("cpu")) {
     throw new UnsupportedError(
@@ -253,31 +239,31 @@ export function fromOrt(
       { given: location },
     );
   }
-  checkDType("DLPack", type, ON_CPU);
+  common.checkDType("DLPack", type, ON_CPU);
   const onGPU = location === "gpu-buffer";
-  const ours = shareOf(value, dims);
-  if (ours && (ours.device.gpu !== null) === onGPU) return copiedIf(options.copy, ours);
+  const ours = common.shareOf(value, dims);
+  if (ours && (ours.device.gpu !== null) === onGPU) return common.copiedIf(options.copy, ours);
   ours?.release(); // it was downloaded meanwhile
   if (onGPU) return fromGPU(ort, value, options);
   const made = Tensor.fromTypedArray(value.data as TypedArray, {
     shape: dims,
     dtype: type as DTypeName,
   });
-  return copiedIf(options.copy, made);
+  return common.copiedIf(options.copy, made);
 }
 
-function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
+function fromGPU(ort: Ort, value: OrtTensor, { copy }: common.TakeOptions): Tensor {
   checkOwner(ort, value);
   const device = deviceOf(ort);
   if (!device) {
     throw new DeviceError("the GPUDevice of onnxruntime-web is unknown: call useDevice() first");
   }
-  // Without the field that is counted in `hold`, the buffer may be reused too soon.
+  // Without the field whose end is deferred, the buffer may be reused too soon.
   const known = "disposer" in value;
-  if (!known) refuseCopy(copy, "this version of onnxruntime-web cannot share its tensors");
+  if (!known) common.refuseCopy(copy, "this version of onnxruntime-web cannot share its tensors");
   const { type, dims } = value;
   const buffer = value.gpuBuffer as GPUBuffer;
-  const made = lending(hold(value), (release) =>
+  const made = common.lending(common.holdOn(value, "disposer"), (release) =>
     Tensor.fromGPUBuffer(buffer, {
       device,
       shape: dims,
@@ -286,7 +272,7 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
       release,
     }),
   );
-  return copiedIf(copy || !known, isWatched(ort) ? made : joined(ort.env, LIBRARY, made));
+  return common.copiedIf(copy || !known, isWatched(ort) ? made : joined(ort.env, LIBRARY, made));
 }
 
 /** Whether runs are observed, with their inputs and outputs. */
@@ -303,28 +289,6 @@ function checkOwner({ Tensor: Class }: Ort, value: object): void {
   );
 }
 
-const counted = new WeakMap<object, { holds: number; drop(): void }>();
-
-/** Defers the disposal of an `ort.Tensor` until our holds on it have ended. */
-function hold(value: object): () => void {
-  let entry = counted.get(value);
-  if (entry === undefined) {
-    const own = value as { disposer?: () => void };
-    const { disposer } = own;
-    const made = {
-      holds: 1,
-      drop() {
-        if (--made.holds === 0) disposer?.call(value);
-      },
-    };
-    if (disposer) own.disposer = made.drop;
-    counted.set(value, made);
-    entry = made;
-  }
-  entry.holds++;
-  return entry.drop;
-}
-
 // --- to it ------------------------------------------------------------------------------------------
 
 /**
@@ -337,52 +301,50 @@ function hold(value: object): () => void {
 export function toOrt<L extends Ort>(
   ort: L,
   x: Exchangeable,
-  { copy }: GiveOptions = {},
+  { copy }: common.GiveOptions = {},
 ): InstanceType<L["Tensor"]> {
-  const held = fit(x, { copy, needs: { offset: 0, padTo: 16 } });
-  try {
+  return keeping(fit(x, { copy, needs: { offset: 0, padTo: 16 } }), (held) => {
     if (held.padded) {
       throw new UnsupportedError(
         `onnxruntime-web packs ${held.dtype}; ${held.toString()} has bytes for it`,
       );
     }
     return held.device.gpu ? giveGPU(ort, held) : giveCPU(ort, held, copy);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function giveGPU(ort: Ort, held: Tensor): any {
-  checkDevice("onnxruntime-web", held, deviceOf(ort));
-  checkDType("onnxruntime-web on WebGPU", held.dtype, ON_GPU);
+  common.checkDevice("onnxruntime-web", held, deviceOf(ort));
+  common.checkDType("onnxruntime-web on WebGPU", held.dtype, ON_GPU);
   const made = ort.Tensor.fromGpuBuffer(held.buffer, {
     dataType: held.dtype,
     dims: [...held.shape],
     dispose: () => held.release(),
     download: () => held.read(),
   });
-  releaseWith(made, held);
+  common.releaseWith(made, held);
   if (!isWatched(ort)) handed(ort.env, LIBRARY, held);
   return made;
 }
 
 function giveCPU(ort: Ort, held: Tensor, copy: boolean | undefined): any {
   const { dtype, shape } = held;
-  checkDType("onnxruntime-web", dtype, ON_CPU);
+  common.checkDType("onnxruntime-web", dtype, ON_CPU);
   const { data } = held;
   const made = new ort.Tensor(dtype, data, [...shape]);
   if (made.cpuData === data) {
-    alias(made, "cpuData", held);
+    common.alias(made, "cpuData", held);
     return made;
   }
   // A version that keeps its elements elsewhere gets a copy.
-  return new ort.Tensor(dtype, ownCopy("onnxruntime-web", held, copy), [...shape]);
+  return new ort.Tensor(dtype, common.ownCopy("onnxruntime-web", held, copy), [...shape]);
 }
 
 /**
  * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `ort.Tensor`s.
  */
 export function install(ort: Ort): void {
-  makeExchangeable<OrtTensor>(ort.Tensor as any, (value, options) => fromOrt(ort, value, options));
+  common.makeExchangeable<OrtTensor>(ort.Tensor as any, (value, options) =>
+    fromOrt(ort, value, options),
+  );
 }

@@ -3,36 +3,17 @@
  * TensorFlow.js: CPU tensors alias the values of the cpu backend, GPU tensors the buffers of the
  * webgpu backend.
  */
+
 import { classOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { DeviceError, quietly, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import { take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
-import {
-  alias,
-  checkDevice,
-  checkDType,
-  checkUsable,
-  copiedIf,
-  type GiveOptions,
-  inTurn,
-  isUsable,
-  lending,
-  makeExchangeable,
-  overArray,
-  ownCopy,
-  refuseCopy,
-  releaseWith,
-  shareOf,
-  storedName,
-  type TakeOptions,
-  takeOther,
-  widened,
-  withDevice,
-} from "./common.js";
+import * as common from "./common.js";
 import { flushed, handed, joined } from "./faults.js";
 
 /** The part of `@tensorflow/tfjs-core` that is used here. */
@@ -77,15 +58,15 @@ export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
       'TensorFlow.js lacks its backend: import "@tensorflow/tfjs-backend-webgpu"',
     );
   }
-  return inTurn(tf.Tensor, async () => {
-    await checkUsable(device);
+  return common.inTurn(tf.Tensor, async () => {
+    await common.checkUsable(device);
     const started = tf.engine().registry?.webgpu;
-    if (started && started.device !== device && !(await isUsable(started.device))) {
+    if (started && started.device !== device && !(await common.isUsable(started.device))) {
       tf.removeBackend("webgpu");
       tf.registerBackend("webgpu", factory, PRIORITY);
     }
     if (!tf.engine().registry?.webgpu) {
-      await withDevice("TensorFlow.js", device, () => tf.setBackend("webgpu"));
+      await common.withDevice("TensorFlow.js", device, () => tf.setBackend("webgpu"));
     } else await tf.setBackend("webgpu");
     if (tf.backend().device !== device) {
       throw new DeviceError(
@@ -115,25 +96,25 @@ function recordOf(backend: any, dataId: object): any {
 export function fromTfjs(
   tf: Tf,
   value: TfTensor | Exchangeable,
-  options: TakeOptions = {},
+  options: common.TakeOptions = {},
 ): Tensor {
-  if (!isTfTensor(value)) return takeOther(value, "a tf.Tensor", options);
+  if (!isTfTensor(value)) return common.takeOther(value, "a tf.Tensor", options);
   const { dtype, shape } = value;
   if (value.isDisposed) throw new ReleasedError("this tf.Tensor was disposed of");
-  checkDType("DLPack", dtype, DTYPES);
+  common.checkDType("DLPack", dtype, DTYPES);
   const backend = tf.engine().state?.tensorInfo?.get(value.dataId)?.backend ?? tf.backend();
   if (!backend.device && !backend.data) {
     throw new UnsupportedError(
       "only the cpu and webgpu backends of TensorFlow.js share tensors: use await t.data()",
     );
   }
-  const ours = shareOf(recordOf(backend, value.dataId) ?? {}, shape, true);
-  if (ours?.dtype === storedAs(backend, dtype)) return copiedIf(options.copy, ours);
+  const ours = common.shareOf(recordOf(backend, value.dataId) ?? {}, shape, true);
+  if (ours?.dtype === storedAs(backend, dtype)) return common.copiedIf(options.copy, ours);
   ours?.release(); // what a cast to another dtype was made of
   const made = backend.device
     ? fromGPU(tf, backend, value, options)
     : fromCPU(tf, backend, value, options);
-  return copiedIf(options.copy, made);
+  return common.copiedIf(options.copy, made);
 }
 
 function isTfTensor(x: TfTensor | Exchangeable): x is TfTensor {
@@ -151,24 +132,28 @@ function keep(tf: Tf, value: TfTensor): () => void {
   return () => kept.dispose();
 }
 
-function fromCPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): Tensor {
+function fromCPU(tf: Tf, backend: any, value: TfTensor, { copy }: common.TakeOptions): Tensor {
   const { dtype, shape, dataId } = value;
-  return lending(keep(tf, value), (release) => {
+  return common.lending(keep(tf, value), (release) => {
     const { values } = backend.data.get(dataId);
     const { View } = dtypeNamed(dtype);
-    if (classOf(values) === View.name) return overArray(values, dtype as DTypeName, shape, release);
-    refuseCopy(copy, `TensorFlow.js has this ${dtype} in another class of array: a copy is needed`);
+    if (classOf(values) === View.name)
+      return common.overArray(values, dtype as DTypeName, shape, release);
+    common.refuseCopy(
+      copy,
+      `TensorFlow.js has this ${dtype} in another class of array: a copy is needed`,
+    );
     const array = new View(values.length);
     (array as Float32Array).set(values);
-    return overArray(array, dtype as DTypeName, shape, release);
+    return common.overArray(array, dtype as DTypeName, shape, release);
   });
 }
 
-function fromGPU(tf: Tf, backend: any, given: TfTensor, { copy }: TakeOptions): Tensor {
+function fromGPU(tf: Tf, backend: any, given: TfTensor, { copy }: common.TakeOptions): Tensor {
   const { dtype = given.dtype } = recordOf(backend, given.dataId) ?? {};
   const same = storedAs(backend, dtype) === storedAs(backend, given.dtype);
   if (!same)
-    refuseCopy(copy, `TensorFlow.js has this ${given.dtype} as ${dtype}: a copy is needed`);
+    common.refuseCopy(copy, `TensorFlow.js has this ${given.dtype} as ${dtype}: a copy is needed`);
   const value = same ? given : converted(tf, given);
   try {
     return fromBuffer(tf, backend, value, copy);
@@ -192,14 +177,15 @@ function fromBuffer(tf: Tf, backend: any, value: TfTensor, copy: boolean | undef
   const buffer = recordOf(backend, value.dataId)?.resource;
   if (typeof buffer?.size !== "number") {
     // Other versions may keep it elsewhere: their public API makes a copy on the GPU.
-    refuseCopy(copy, "this version of TensorFlow.js cannot share its tensors");
+    common.refuseCopy(copy, "this version of TensorFlow.js cannot share its tensors");
     const { tensorRef, buffer } = (value as any).dataToGPU();
-    return lending(
+    return common.lending(
       () => tensorRef.dispose(),
       (release) => onGPU(backend, value, buffer, release),
     );
   }
-  const made = () => lending(keep(tf, value), (release) => onGPU(backend, value, buffer, release));
+  const made = () =>
+    common.lending(keep(tf, value), (release) => onGPU(backend, value, buffer, release));
   if (backend.commandEncoder === null) return joined(backend, LIBRARY, made());
   return flushed(backend, LIBRARY, backend.device, () => {
     backend.ensureCommandEncoderReady();
@@ -234,22 +220,19 @@ function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => 
 export function toTfjs<L extends Tf>(
   tf: L,
   x: Exchangeable,
-  { copy, dtype }: GiveOptions & { dtype?: "bool" | undefined } = {},
+  { copy, dtype }: common.GiveOptions & { dtype?: "bool" | undefined } = {},
 ): L["Tensor"]["prototype"] {
   const backend = tf.backend();
   const { held, name } = fitFor(backend, x, copy, dtype);
-  try {
+  return keeping(held, () => {
     if (held.device.gpu) {
-      checkDevice("TensorFlow.js", held, backend.device);
+      common.checkDevice("TensorFlow.js", held, backend.device);
       const made = giveGPU(tf, backend, held, name);
       handed(backend, LIBRARY, held);
       return made;
     }
     return giveCPU(tf, backend, held, name, copy);
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 /** A tensor that the backend can use, and its dtype there; errors are thrown before it is moved. */
@@ -257,11 +240,14 @@ function fitFor(backend: any, x: Exchangeable, copy: boolean | undefined, dtype?
   const taken = take(x, { copy: copy === false ? false : undefined });
   let wide: Tensor | undefined;
   try {
-    let name = storedName("TensorFlow.js", taken, dtype);
-    checkDType("TensorFlow.js", name, DTYPES);
+    let name = common.storedName("TensorFlow.js", taken, dtype);
+    common.checkDType("TensorFlow.js", name, DTYPES);
     if (backend.device && taken.device.gpu === null && taken.dtype === "bool") {
-      refuseCopy(copy, `${taken.toString()} is not on that GPUDevice, where a bool has 4 bytes`);
-      wide = widened(taken);
+      common.refuseCopy(
+        copy,
+        `${taken.toString()} is not on that GPUDevice, where a bool has 4 bytes`,
+      );
+      wide = common.widened(taken);
       name = "bool";
     }
     const request = { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } };
@@ -285,8 +271,8 @@ function giveGPU(tf: Tf, backend: any, held: Tensor, dtype: string): any {
   try {
     const record = recordOf(backend, made.dataId);
     // The backend releases it once the work on it is submitted.
-    if (record?.resource === buffer) alias(record, "resource", held, () => buffer);
-    else releaseWith(made, held);
+    if (record?.resource === buffer) common.alias(record, "resource", held, () => buffer);
+    else common.releaseWith(made, held);
     return made;
   } catch (error) {
     quietly(() => made.dispose());
@@ -310,7 +296,7 @@ function giveCPU(
     return made;
   }
   made.dispose();
-  return tf.tensor(ownCopy("TensorFlow.js", held, copy), shape, dtype);
+  return tf.tensor(common.ownCopy("TensorFlow.js", held, copy), shape, dtype);
 }
 
 /** Limits a backend's reads to a tensor's elements: it would read the whole buffer. */
@@ -328,7 +314,7 @@ function trimReads(backend: any): void {
 /** The elements of a record of the cpu backend, until it is disposed of. */
 function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
   let count = record.refCount;
-  alias(record, "values", held);
+  common.alias(record, "values", held);
   Object.defineProperty(record, "refCount", {
     get: () => count,
     set(value) {
@@ -338,7 +324,7 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
       held._managed.view = null; // or it would keep these elements, which it waits for, alive
       // A tensor that is moved to another backend takes these elements there.
       queueMicrotask(() => {
-        if (tf.engine().state.tensorInfo.has(dataId)) releaseWith(values, held);
+        if (tf.engine().state.tensorInfo.has(dataId)) common.releaseWith(values, held);
         else held.release();
       });
     },
@@ -347,5 +333,5 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
 
 /** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `tf.Tensor`s. */
 export function install(tf: Tf): void {
-  makeExchangeable<TfTensor>(tf.Tensor, (value, options) => fromTfjs(tf, value, options));
+  common.makeExchangeable<TfTensor>(tf.Tensor, (value, options) => fromTfjs(tf, value, options));
 }

@@ -3,25 +3,15 @@
  * three.js: CPU tensors are the arrays of attributes, GPU tensors the buffers that a
  * WebGPURenderer keeps for storage attributes.
  */
+
 import { type DType, dtypeNamed, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { keeping } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import {
-  alias,
-  checkDevice,
-  checkDType,
-  copiedIf,
-  type GiveOptions,
-  lending,
-  releaseWith,
-  shareOf,
-  type TakeOptions,
-  takeOther,
-  viewAs,
-} from "./common.js";
+import * as common from "./common.js";
 import { handed, joined } from "./faults.js";
 
 /** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */
@@ -51,13 +41,13 @@ interface Interleaved extends Attribute {
 }
 
 /** Options of {@link fromThree}. */
-export interface FromThreeOptions extends TakeOptions {
+export interface FromThreeOptions extends common.TakeOptions {
   /** Use the buffer that this renderer has on the GPU. */
   renderer?: Renderer | undefined;
 }
 
 /** Options of {@link toThree}. */
-export interface ToThreeOptions extends GiveOptions {
+export interface ToThreeOptions extends common.GiveOptions {
   /** The renderer that a GPU tensor is for. */
   renderer?: Renderer | undefined;
   /** Usage flags of its GPUBuffer: default STORAGE, for computing; add VERTEX for drawing. */
@@ -103,18 +93,19 @@ export function fromThree(
   attribute: Attribute | Exchangeable,
   options: FromThreeOptions = {},
 ): Tensor {
-  if (!isAttribute(attribute)) return takeOther(attribute, "a BufferAttribute", options);
+  if (!isAttribute(attribute)) return common.takeOther(attribute, "a BufferAttribute", options);
   const { count, itemSize } = attribute;
   const { renderer, copy } = options;
   const shape = itemSize === 1 ? [count] : [count, itemSize];
-  const ours = shareOf(attribute, shape);
-  if (ours && (ours.device.gpu !== null) === (renderer !== undefined)) return copiedIf(copy, ours);
+  const ours = common.shareOf(attribute, shape);
+  if (ours && (ours.device.gpu !== null) === (renderer !== undefined))
+    return common.copiedIf(copy, ours);
   ours?.release();
   const type = typeOf(attribute);
   const place = { shape, ...placeOf(attribute) };
   if (!renderer) {
     const described = { ...place, dtype: type.name };
-    return copiedIf(copy, Tensor.fromTypedArray(attribute.array as TypedArray, described));
+    return common.copiedIf(copy, Tensor.fromTypedArray(attribute.array as TypedArray, described));
   }
   const { backend } = renderer;
   const owner = ownerOf(attribute);
@@ -126,7 +117,7 @@ export function fromThree(
   }
   checkItem(type.name, isInterleaved(attribute) ? 1 : itemSize);
   watchDestroy(backend);
-  const made = lending(borrow(owner), (release) =>
+  const made = common.lending(borrow(owner), (release) =>
     Tensor.fromGPUBuffer(buffer, {
       device: backend.device,
       shape,
@@ -138,7 +129,7 @@ export function fromThree(
       release,
     }),
   );
-  return copiedIf(copy, joined(backend, "three.js", made));
+  return common.copiedIf(copy, joined(backend, "three.js", made));
 }
 
 function isAttribute(x: Attribute | Exchangeable): x is Attribute {
@@ -185,7 +176,7 @@ function borrow(owner: object): () => void {
 const borrowed = new WeakMap<object, { holds: number; destroy: (() => void) | null }>();
 
 function checkItem(dtype: string, itemSize: number): void {
-  checkDType("three.js on WebGPU", dtype, ON_GPU);
+  common.checkDType("three.js on WebGPU", dtype, ON_GPU);
   if (itemSize !== 3) return;
   throw new UnsupportedError(
     "three.js pads storage items of 3 elements to 4, as WGSL's vec3 is: use itemSize 1 or 4",
@@ -210,8 +201,7 @@ export function toThree<L extends Three>(
   options: ToThreeOptions = {},
 ): InstanceType<L["BufferAttribute"]> {
   const { copy, renderer, usage = STORAGE } = options;
-  const held = fit(x, { copy, needs: { offset: 0, usage } });
-  try {
+  return keeping(fit(x, { copy, needs: { offset: 0, usage } }), (held) => {
     const { dtype, shape, size } = held;
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
     if (!(itemSize >= 1 && size % itemSize === 0)) {
@@ -220,7 +210,7 @@ export function toThree<L extends Three>(
       );
     }
     if (!held.device.gpu) {
-      checkDType("three.js", dtype, ON_CPU);
+      common.checkDType("three.js", dtype, ON_CPU);
       return dtype === "float16" ? giveHalves(three, held, itemSize) : give(three, held, itemSize);
     }
     const { StorageBufferAttribute } = three;
@@ -230,26 +220,23 @@ export function toThree<L extends Three>(
       );
     }
     const { backend } = renderer;
-    checkDevice("this renderer", held, backend.device);
+    common.checkDevice("this renderer", held, backend.device);
     checkItem(dtype, itemSize);
     // three.js only reads the class of an empty array.
     const made = new StorageBufferAttribute(new held._managed.dtype.View(0), itemSize);
     made.count = size / itemSize;
     backend.get(made).buffer = held.buffer;
     lent.set(made, held);
-    releaseWith(made, held);
+    common.releaseWith(made, held);
     watchDestroy(backend);
     handed(backend, "three.js", held);
     return made;
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function give({ BufferAttribute }: Three, held: Tensor, itemSize: number): any {
   const made = new BufferAttribute(held.data, itemSize);
-  alias(made, "array", held);
+  common.alias(made, "array", held);
   return made;
 }
 
@@ -262,7 +249,7 @@ function giveHalves({ Float16BufferAttribute }: Three, held: Tensor, itemSize: n
   }
   const made = new Float16BufferAttribute(new Uint16Array(0), itemSize);
   made.count = held.size / itemSize;
-  alias(made, "array", held, () => viewAs(Uint16Array, held.data));
+  common.alias(made, "array", held, () => common.viewAs(Uint16Array, held.data));
   return made;
 }
 

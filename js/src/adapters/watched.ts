@@ -31,7 +31,6 @@ const MAKING: readonly ErrorFilter[] = ["validation", "out-of-memory"];
 export class WatchedDevice {
   /** The device to give to the library. */
   readonly seen: GPUDevice;
-  readonly #gpu: GPUDevice;
   readonly #active = new Set<{ names: Set<string>; scopes: Promise<GPUError | null>[] }>();
   /** Number of shaders and pipelines that are not known to be valid. */
   #doubtful = 0;
@@ -40,8 +39,7 @@ export class WatchedDevice {
   /** The scopes that the library has opened: whether they are scopes of the device. */
   readonly #theirs: boolean[] = [];
 
-  constructor(gpu: GPUDevice) {
-    this.#gpu = gpu;
+  constructor(private readonly gpu: GPUDevice) {
     this.seen = forwarding(gpu, {
       [REAL]: gpu,
       queue: forwarding(gpu.queue, {
@@ -90,7 +88,7 @@ export class WatchedDevice {
 
   #scoped<R>(filters: readonly ErrorFilter[], call: () => R): R {
     if (this.#active.size === 0 || filters.length === 0) return call();
-    const gpu = this.#gpu;
+    const gpu = this.gpu;
     for (const filter of filters) gpu.pushErrorScope(filter);
     try {
       return call();
@@ -107,7 +105,7 @@ export class WatchedDevice {
 
   /** A shader or pipeline. The library may keep it, and find it wrong again in a later run. */
   #compiled(wanted: any, method: "createShaderModule" | "createComputePipeline"): any {
-    const gpu = this.#gpu;
+    const gpu = this.gpu;
     if (this.#active.size === 0) return gpu[method](wanted);
     gpu.pushErrorScope("validation");
     try {
@@ -139,7 +137,7 @@ export class WatchedDevice {
   /** Whether a bind group may be wrong: its pipeline is, or a buffer is too large to be bound. */
   #isSuspect({ entries }: GPUBindGroupDescriptor): boolean {
     if (this.#doubtful > 0) return true;
-    const limit = this.#gpu.limits.maxStorageBufferBindingSize;
+    const limit = this.gpu.limits.maxStorageBufferBindingSize;
     for (const { resource } of entries) {
       const { buffer, size } = resource as GPUBufferBinding;
       if ((size ?? buffer?.size ?? 0) > limit) return true;
@@ -153,12 +151,12 @@ export class WatchedDevice {
    */
   #push(filter: ErrorFilter): void {
     const isReal = this.#active.size === 0;
-    if (isReal) this.#gpu.pushErrorScope(filter);
+    if (isReal) this.gpu.pushErrorScope(filter);
     this.#theirs.push(isReal);
   }
 
   #pop(): Promise<GPUError | null> {
-    return this.#theirs.pop() ? this.#gpu.popErrorScope() : Promise.resolve(null);
+    return this.#theirs.pop() ? this.gpu.popErrorScope() : Promise.resolve(null);
   }
 }
 

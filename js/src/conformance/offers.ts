@@ -1,7 +1,7 @@
 /** The suite's own producers, which record what a consumer does with them. */
 import { type Layout, type Plan as Lie, layoutOf, overwritten } from "./layout.js";
+import { type ArrayPlace, arrayMemory, deviceMemory, type OfferMemory } from "./memory.js";
 import { broken, show } from "./report.js";
-import { type ArrayPlace, arrayRoom, deviceRoom, type Room } from "./room.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC } from "./types.js";
 import { encode, get, type Kind, kindOf, same } from "./values.js";
 
@@ -48,7 +48,7 @@ export class Offer {
   readonly kind: Kind;
   readonly producer: object;
   readonly #layout: Layout;
-  readonly #room: Room;
+  readonly #memory: OfferMemory;
   readonly #holds: Hold[] = [];
   #misuse: [rule: string, message: string] | undefined;
 
@@ -60,10 +60,10 @@ export class Offer {
     this.kind = kindOf(plan.dtype ?? "") ?? base;
     this.#layout = layoutOf(plan, this.kind, device ? 0 : 16);
     const size = this.#layout.right.length;
-    this.#room = device
-      ? deviceRoom(size, device, plan.usage ?? 128)
-      : arrayRoom(size, plan.data ?? "array", this.kind);
-    this.#room.write(overwritten(this.#layout, BEFORE));
+    this.#memory = device
+      ? deviceMemory(size, device, plan.usage ?? 128)
+      : arrayMemory(size, plan.data ?? "array", this.kind);
+    this.#memory.write(overwritten(this.#layout, BEFORE));
     const offer = this;
     this.producer = {
       [EXCHANGE](this: unknown, request?: unknown) {
@@ -101,7 +101,7 @@ export class Offer {
   }
 
   free(): void {
-    this.#room.free();
+    this.#memory.free();
   }
 
   /** Throws Broken, by `rule` where nothing else is seen, unless these are the elements. */
@@ -185,7 +185,7 @@ export class Offer {
       dtype: { code: kind.code, bits: kind.bits, lanes: 1 },
       shape: [...(plan.shape ?? [2, 3])],
       strides: plan.strides ? [...plan.strides] : null,
-      data: this.#room.data(start, stop),
+      data: this.#memory.data(start, stop),
       byteOffset: first - start,
       capacity: end - first,
       flags: (plan.flags ?? 0) | (copy ? 2 : 0),
@@ -199,10 +199,10 @@ export class Offer {
       this.#misuse ??= ["O2", "it called flush() after release()"];
       return;
     }
-    this.#room.write(this.#layout.right);
+    this.#memory.write(this.#layout.right);
     // Views made before this are empty, and those that are made now must not outlive an `await`.
-    this.#room.grow();
-    queueMicrotask(() => this.#room.grow());
+    this.#memory.grow();
+    queueMicrotask(() => this.#memory.grow());
     this.plan.meanwhile?.();
   }
 
@@ -226,10 +226,10 @@ export class Offer {
     }
     if (hold.releases === 1) {
       hold.wrote = wrote;
-      hold.left = this.#room.read();
+      hold.left = this.#memory.read();
       hold.left.catch(() => {}); // is awaited later
       const { holds, released } = this.counts;
-      if (holds === released) this.#room.write(overwritten(this.#layout, AFTER));
+      if (holds === released) this.#memory.write(overwritten(this.#layout, AFTER));
     }
     this.plan.meanwhile?.();
     if (this.plan.releaseError) throw this.plan.releaseError;

@@ -15,15 +15,14 @@ export interface Device {
 
 /** A device by its name. */
 export class NamedDevice<G extends GPUDevice | null> implements Device {
-  readonly type: 1 | 15;
-  readonly id: number;
-  readonly gpu: G;
   readonly #name: string;
 
-  constructor(type: 1 | 15, id: number, gpu: G, name: string) {
-    this.type = type;
-    this.id = id;
-    this.gpu = gpu;
+  constructor(
+    readonly type: 1 | 15,
+    readonly id: number,
+    readonly gpu: G,
+    name: string,
+  ) {
     this.#name = name;
   }
 

@@ -192,10 +192,7 @@ function unpadded(name: string): DType {
   const needed = dtypes.map((dtype) => dtype.name);
   throw new UnsupportedError(
     `dtype "${textOf(name)}" is not one of ${needed} or a vector: float32x4`,
-    {
-      given: textOf(name),
-      needed,
-    },
+    { given: textOf(name), needed },
   );
 }
 

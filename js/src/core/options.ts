@@ -86,11 +86,10 @@ export interface ToOptions<D extends DTypeName = DTypeName> {
 }
 
 /** Options of `Tensor.fromGPUBuffer`. */
-export interface FromGPUBufferOptions<D extends DTypeName = DTypeName> {
+export interface FromGPUBufferOptions<D extends DTypeName = DTypeName>
+  extends FromMemoryOptions<D> {
   /** The device that made the buffer, which a `GPUBuffer` does not name. */
   device: GPUDevice;
-  shape: ArrayLike<number>;
-  dtype: D;
   /** Bytes from the start of the buffer to element 0; default 0. */
   byteOffset?: number | undefined;
   /** In elements; default row-major. A strided tensor can be read, but not bound or copied. */
@@ -101,10 +100,6 @@ export interface FromGPUBufferOptions<D extends DTypeName = DTypeName> {
    * than 16 bytes.
    */
   capacity?: number | undefined;
-  /** Whether nobody may write to it; default false. */
-  readOnly?: boolean | undefined;
-  /** Whether sub-byte elements have a byte each. */
-  padded?: boolean | undefined;
   /** Called once when nothing holds the buffer any more. Without it the buffer is borrowed. */
   release?: (() => void) | undefined;
 }

@@ -58,10 +58,7 @@ export function writeOver(target: ManagedTensor, source: ManagedTensor, convert:
     const way = converts ? "; convert: true converts" : "";
     throw new UnsupportedError(
       `${source.toString()} cannot be written over ${target.toString()}: ${why}${way}`,
-      {
-        given: source.dtype.name,
-        needed: target.dtype.name,
-      },
+      { given: source.dtype.name, needed: target.dtype.name },
     );
   }
   if (!same) checkConversion(source.dtype, target.dtype, source.toString());

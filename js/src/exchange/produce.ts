@@ -111,9 +111,7 @@ export function checkMove(
   if (device === null || tensor.device.gpu) {
     throw new DeviceError(
       `${tensor.toString()} cannot be used on ${nameOf(device)}: await its read()`,
-      {
-        device: tensor.device,
-      },
+      { device: tensor.device },
     );
   }
   needCopy(tensor, copy, `is not on ${nameOf(device)}`);

@@ -6,6 +6,7 @@ import {
   flawOf,
   flawOfStrings,
   isMessage,
+  messagesIn,
   partOf,
   textOf,
   varints,
@@ -65,8 +66,7 @@ function typeOf(proto: Uint8Array): string {
 /** The extents in a TypeProto; none without a shape. */
 function shapeOf(proto: Uint8Array): (number | string)[] {
   const shape: (number | string)[] = [];
-  for (const [id, dimension] of fields(partOf(partOf(proto, 1), 2))) {
-    if (id !== 1 || !isMessage(dimension)) continue;
+  for (const dimension of messagesIn(partOf(partOf(proto, 1), 2), 1)) {
     let extent: number | string = -1;
     for (const [part, value] of fields(dimension)) {
       if (part === 1) extent = Number(value) < UNKNOWN ? Number(value) : -1;
@@ -124,7 +124,7 @@ function indicesOf(
 ): Map<string, number> {
   const found = new Map<string, number>();
   for (const node of gathers) {
-    const [data, name] = [...fields(node)].filter(([id]) => id === 1).map(([, x]) => textOf(x));
+    const [data, name] = [...messagesIn(node, 1)].map(textOf);
     const tensor = values.get(data as string);
     if (name === undefined || !tensor || !inputs.some((slot) => slot.name === name)) continue;
     const extent = dimsOf(tensor)[axisOf(node)];
@@ -144,9 +144,7 @@ function dimsOf(tensor: Uint8Array): number[] {
 
 /** The attribute `axis`: 0 if absent; large for a negative one, which is not decoded. */
 function axisOf(node: Uint8Array): number {
-  for (const [id, attribute] of fields(node)) {
-    if (id !== 5 || !isMessage(attribute) || textOf(partOf(attribute, 1)) !== "axis") continue;
-    return Number(fieldOf(attribute, 3) ?? 0);
-  }
-  return 0;
+  const attributes = [...messagesIn(node, 5)];
+  const axis = attributes.find((attribute) => textOf(partOf(attribute, 1)) === "axis");
+  return Number((axis && fieldOf(axis, 3)) ?? 0);
 }

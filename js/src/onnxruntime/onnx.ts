@@ -80,6 +80,11 @@ export function flawOf(text: Uint8Array): string | undefined {
   return text.includes(0) ? "NUL" : undefined;
 }
 
+/** The nested messages, or strings, in the fields with a number. */
+export function* messagesIn(message: Uint8Array, wanted: number): Generator<Uint8Array> {
+  for (const [id, value] of fields(message)) if (id === wanted && isMessage(value)) yield value;
+}
+
 /** The last field with a number, as protobuf reads singular fields. */
 export function fieldOf(message: Uint8Array, wanted: number): Field[1] | undefined {
   let found: Field[1] | undefined;
@@ -138,8 +143,7 @@ const DEEPEST = 100 / 3;
 export function externalFiles(model: Uint8Array): string[] {
   const found = new Set<string>();
   for (const part of constantsOf(model)) {
-    for (const [id, entry] of part.isTensor ? fields(part.bytes) : []) {
-      if (id !== 13 || !isMessage(entry)) continue;
+    for (const entry of part.isTensor ? messagesIn(part.bytes, 13) : []) {
       const [key, value] = pairOf(entry);
       if (key === "location") found.add(value);
     }
@@ -150,13 +154,8 @@ export function externalFiles(model: Uint8Array): string[] {
 /** The flaw of a string among a model's values, see {@link flawOf}. */
 export function flawOfStrings(model: Uint8Array): string | undefined {
   for (const part of constantsOf(model)) {
-    if (!part.isTensor) {
-      const flaw = flawOf(part.bytes);
-      if (flaw) return flaw;
-      continue;
-    }
-    for (const [id, text] of fields(part.bytes)) {
-      const flaw = id === 6 && isMessage(text) ? flawOf(text) : undefined;
+    for (const text of part.isTensor ? messagesIn(part.bytes, 6) : [part.bytes]) {
+      const flaw = flawOf(text);
       if (flaw) return flaw;
     }
   }
@@ -180,19 +179,14 @@ function* constantsOf(model: Uint8Array): Generator<Constant> {
 
 function* inGraph(graph: Uint8Array, depth: number): Generator<Constant> {
   if (depth > DEEPEST) return;
-  for (const [id, value] of fields(graph)) {
-    if (id === 5 && isMessage(value)) yield { isTensor: true, bytes: value };
-  }
+  for (const bytes of messagesIn(graph, 5)) yield { isTensor: true, bytes };
   yield* inNodes(graph, 1, depth);
 }
 
 /** Of the nodes in the field `nodes` of a graph or function. */
 function* inNodes(owner: Uint8Array, nodes: number, depth: number): Generator<Constant> {
-  for (const [field, node] of fields(owner)) {
-    if (field !== nodes || !isMessage(node)) continue;
-    for (const [id, attribute] of fields(node)) {
-      if (id === 5 && isMessage(attribute)) yield* inAttribute(attribute, depth);
-    }
+  for (const node of messagesIn(owner, nodes)) {
+    for (const attribute of messagesIn(node, 5)) yield* inAttribute(attribute, depth);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Rewrites models for features that onnxruntime-web lacks. */
-import { type Field, fields, isMessage, isUTF8, partOf, textOf } from "./onnx.js";
+import { concat } from "../core/bytes.js";
+import { type Field, fields, isMessage, isUTF8, messagesIn, partOf, textOf } from "./onnx.js";
 
 /** The labels of an output that is a list of dicts, one for each row. */
 export type Labels = (string | bigint)[];
@@ -13,27 +14,17 @@ function varint(value: number): number[] {
   return [...bytes, rest];
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
 /** A field that is a message. */
 function message(id: number, ...parts: Uint8Array[]): Uint8Array {
-  const body = joined(parts);
-  return joined([Uint8Array.from([...varint(id * 8 + 2), ...varint(body.length)]), body]);
+  const body = concat(parts);
+  return concat([Uint8Array.from([...varint(id * 8 + 2), ...varint(body.length)]), body]);
 }
 
 const text = (id: number, value: string) => message(id, encoder.encode(value));
 
 /** A message with replaced fields; `change` returns the bytes of each. */
 const changed = (whole: Uint8Array, change: (field: Field) => Uint8Array) =>
-  joined([...fields(whole)].map(change));
+  concat([...fields(whole)].map(change));
 
 const changeGraph = (model: Uint8Array, change: (field: Field) => Uint8Array) =>
   changed(model, ([id, value, whole]) =>
@@ -59,14 +50,11 @@ export function withoutZipMaps(model: Uint8Array): {
 } {
   const zipped = new Map<string, Labels>();
   const graph = partOf(model, 7);
-  const outputs = new Set<string>();
-  for (const [id, value] of fields(graph)) {
-    if (id === 12 && isMessage(value)) outputs.add(textOf(partOf(value, 1)));
-  }
-  for (const [id, node] of fields(graph)) {
-    if (id !== 1 || !isMessage(node) || textOf(partOf(node, 4)) !== "ZipMap") continue;
+  const outputs = [...messagesIn(graph, 12)].map((value) => textOf(partOf(value, 1)));
+  for (const node of messagesIn(graph, 1)) {
+    if (textOf(partOf(node, 4)) !== "ZipMap") continue;
     const name = textOf(partOf(node, 2));
-    const labels = outputs.has(name) && labelsOf(node);
+    const labels = outputs.includes(name) && labelsOf(node);
     if (labels) zipped.set(name, labels);
   }
   if (zipped.size === 0) return { model, zipped };
@@ -93,11 +81,9 @@ function tensorOutput(name: string): Uint8Array {
 
 /** ONNX's own operators, for a model that imports only ai.onnx.ml. */
 function withIdentity(model: Uint8Array): Uint8Array {
-  for (const [id, value] of fields(model)) {
-    const domain = id === 8 && isMessage(value) ? textOf(partOf(value, 1)) : undefined;
-    if (domain === "" || domain === "ai.onnx") return model;
-  }
-  return joined([model, message(8, Uint8Array.of(16, 13))]);
+  const domains = [...messagesIn(model, 8)].map((value) => textOf(partOf(value, 1)));
+  if (domains.includes("") || domains.includes("ai.onnx")) return model;
+  return concat([model, message(8, Uint8Array.of(16, 13))]);
 }
 
 /**
@@ -107,8 +93,7 @@ function withIdentity(model: Uint8Array): Uint8Array {
 function labelsOf(node: Uint8Array): Labels | undefined {
   const strings: string[] = [];
   const integers: bigint[] = [];
-  for (const [id, attribute] of fields(node)) {
-    if (id !== 5 || !isMessage(attribute)) continue;
+  for (const attribute of messagesIn(node, 5)) {
     for (const [part, value, whole] of fields(attribute)) {
       if (part === 9 && isMessage(value)) {
         if (!isUTF8(value)) return undefined;

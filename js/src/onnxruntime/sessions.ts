@@ -16,6 +16,7 @@ import { isOfRun, nameSession } from "../adapters/ortruns.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
+import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
 import type { Handle, Wait, Work } from "../pyodide/numbers.js";
 import type { Python } from "../pyodide/python.js";
@@ -53,13 +54,10 @@ const ON_DEVICE = 1;
 
 /** One copy of onnxruntime-web. */
 export class Library {
-  readonly ort: Ort;
-  readonly #python: Python;
-
-  constructor(ort: Ort, python: Python) {
-    this.ort = ort;
-    this.#python = python;
-  }
+  constructor(
+    readonly ort: Ort,
+    private readonly python: Python,
+  ) {}
 
   /** The version of onnxruntime-web. */
   get version(): string {
@@ -93,7 +91,7 @@ export class Library {
     usual?: GPUDevice,
     device?: GPUDevice,
   ): Session {
-    return new Session(this.ort, this.#python, { model, files, options, usual, device });
+    return new Session(this.ort, this.python, { model, files, options, usual, device });
   }
 }
 
@@ -111,7 +109,6 @@ interface Source {
 
 /** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
 export class Session {
-  readonly ort: Ort;
   /** @internal */
   readonly python: Python;
   /** Resolves when the model is loaded. */
@@ -120,7 +117,6 @@ export class Session {
   inputs: readonly Slot[] = [];
   /** @internal */
   outputs: readonly Slot[] = [];
-  readonly #source: Source;
   /** Sessions in which default values are fed, by their names. */
   readonly #overriding = new Map<string, Session>();
   #session: Promise<any> | undefined;
@@ -133,10 +129,12 @@ export class Session {
   /** Runs of Python, by number: a JavaScript object costs Python more than the run. */
   readonly #runs = new Map<number, Run>();
 
-  constructor(ort: Ort, python: Python, source: Source) {
-    this.ort = ort;
+  constructor(
+    readonly ort: Ort,
+    python: Python,
+    private readonly source: Source,
+  ) {
     this.python = python;
-    this.#source = source;
     this.#session = this.#open();
     this.ready = this.#session.then(() => {});
   }
@@ -169,7 +167,7 @@ export class Session {
   }
 
   async #open(): Promise<any> {
-    const { options } = this.#source;
+    const { options } = this.source;
     const onGPU = options.executionProviders?.includes("webgpu");
     if (onGPU) this.#gpu = await this.#device();
     const { model: written, files } = await this.#load();
@@ -218,7 +216,7 @@ export class Session {
 
   async #device(): Promise<GPUDevice> {
     const { ort } = this;
-    const { usual, device } = this.#source;
+    const { usual, device } = this.source;
     const started = realDevice<GPUDevice | undefined>(await ort.env.webgpu?.device);
     const runs = started !== undefined && (await isUsable(started));
     return shareDevice({ ort }, { device: device ?? (runs ? undefined : usual) });
@@ -226,7 +224,7 @@ export class Session {
 
   /** The model and its files; missing files are fetched. */
   async #load(): Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }> {
-    const { model: given, files: known, load } = this.#source;
+    const { model: given, files: known, load } = this.source;
     if (load) return load();
     if (typeof given !== "string") return { model: given, files: known };
     const model = await fetched(given);
@@ -280,7 +278,7 @@ export class Session {
         const { model, files } = await this.#load();
         return { model: withoutValues(model, names), files };
       };
-      const source = { ...this.#source, load, device: this.#gpu };
+      const source = { ...this.source, load, device: this.#gpu };
       found = new Session(this.ort, this.python, source);
       found.ready.catch(() => this.#overriding.delete(key)); // the run raises it
       this.#overriding.set(key, found);
@@ -378,9 +376,6 @@ export class Session {
 class Run {
   /** Resolves with the results. */
   readonly done: Promise<void>;
-  readonly #session: Session;
-  /** The session that computes: another one if default values are fed. */
-  readonly #engine: Session;
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
   // Names are the model's, "__proto__" among them.
   readonly #feeds: Record<string, any> = Object.create(null);
@@ -392,15 +387,14 @@ class Run {
   #released = false;
 
   constructor(
-    session: Session,
-    engine: Session,
+    private readonly session: Session,
+    /** The session that computes: another one if default values are fed. */
+    private readonly engine: Session,
     options: object | undefined,
     strings: StringFeeds | undefined,
     feeds: number[],
     outputs: number[],
   ) {
-    this.#session = session;
-    this.#engine = engine;
     if (session.device) checkAlive(register(session.device));
     try {
       for (const [i, { data, dims }] of Object.entries(strings ?? {})) {
@@ -420,25 +414,23 @@ class Run {
   }
 
   #feed(index: number, address: number): void {
-    const { ort, python, device, inputs } = this.#session;
+    const { ort, python, device, inputs } = this.session;
     const tensor = python.tensorAt(address);
     const { name } = inputs[index] as Slot;
-    try {
+    releasing(tensor, () => {
       this.#feeds[name] =
         device && !tensor.device.gpu && isUploaded(tensor)
           ? this.#upload(tensor.to(device))
           : isSmall(tensor)
             ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor.shape])
             : toOrt(ort, tensor);
-    } finally {
-      tensor.release();
-    }
+    });
   }
 
   /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */
   #upload(tensor: Tensor): any {
     this.#uploaded.push(tensor);
-    return this.#session.ort.Tensor.fromGpuBuffer(slotOf(tensor._managed.handle).buffer, {
+    return this.session.ort.Tensor.fromGpuBuffer(slotOf(tensor._managed.handle).buffer, {
       dataType: tensor.dtype,
       dims: [...tensor.shape],
     });
@@ -451,7 +443,7 @@ class Run {
   }
 
   #fetch(index: number, to: number): void {
-    const { ort, python, outputs } = this.#session;
+    const { ort, python, outputs } = this.session;
     const slot = outputs[index] as Slot;
     const target = to > ON_DEVICE ? python.tensorAt(to) : undefined;
     this.#outputs.push({ slot, to, target });
@@ -470,7 +462,7 @@ class Run {
 
   /** Runs in its turn, with the session that is current then. */
   async #wait(options: object | undefined): Promise<void> {
-    const session = this.#engine;
+    const session = this.engine;
     try {
       for (let done = false; !done && !this.#released; ) {
         const own = await session.opened();
@@ -486,13 +478,13 @@ class Run {
   }
 
   async #run(own: any, options: object | undefined): Promise<void> {
-    const session = this.#session;
+    const session = this.session;
     let results: Record<string, any>;
     try {
       results = await own.run(this.#feeds, this.#fetches, { ...options });
     } catch (error) {
       this.#giveUp(() => true);
-      this.#engine.renew();
+      this.engine.renew();
       if (session.device) checkAlive(register(session.device));
       throw isOfRun(error) ? failed(error) : asError(error);
     }
@@ -511,7 +503,7 @@ class Run {
 
   /** Moves the results to their targets. */
   async #take(results: Record<string, any>): Promise<void> {
-    const { ort, python } = this.#session;
+    const { ort, python } = this.session;
     const sources: ManagedTensor[] = [];
     const targets: ManagedTensor[] = [];
     const passing: Tensor[] = [];
@@ -554,7 +546,7 @@ class Run {
 
   /** The hold of a result for Python to take over. */
   take(i: number): number {
-    const handle = this.#session.python.give(this.#values[i] as Tensor);
+    const handle = this.session.python.give(this.#values[i] as Tensor);
     this.#taken++;
     return handle;
   }

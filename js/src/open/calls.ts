@@ -11,15 +11,11 @@ import type {
 } from "./index.js";
 import type { Place } from "./sink.js";
 
-const files = () => import("./index.js");
+const files = () => import("./library.js");
 
 /** Python's calls about files that JavaScript opens and writes. */
 export class Files {
-  readonly #python: Python;
-
-  constructor(python: Python) {
-    this.#python = python;
-  }
+  constructor(private readonly python: Python) {}
 
   /**
    * Opens a file: `promise` resolves to a Tensor or a TensorFile; release() releases it, then or
@@ -53,7 +49,7 @@ export class Files {
     signal: AbortSignal,
   ): OpenOptions {
     const device = deviceId < 0 ? undefined : deviceOf(deviceId);
-    const place: Place = (shape, type) => new Tensor(this.#python.heap.empty(shape, type));
+    const place: Place = (shape, type) => new Tensor(this.python.heap.empty(shape, type));
     const { format, dtype, shape } = options;
     // Some Pyodides convert None to null.
     return {
@@ -74,7 +70,7 @@ export class Files {
     options: SaveOptions,
     ...addresses: Address[]
   ) {
-    const tensors = this.#python.tensorsAt(addresses);
+    const tensors = this.python.tensorsAt(addresses);
     const controller = new AbortController();
     const { format, metadata } = options;
     const signal = controller.signal;

@@ -1,32 +1,27 @@
+import { concat } from "../core/bytes.js";
 import type { AbortSignal } from "../core/globals.js";
-import { Ending } from "./ending.js";
 import { malformed } from "./entry.js";
-import type { Source } from "./source.js";
+import { LinkedSignal } from "./signals.js";
+import type { Chunks, Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
-  readonly name: string;
-  /** Bytes from the start of the source that were taken. */
-  position: number;
-  readonly #chunks: AsyncGenerator<Uint8Array, void, undefined>;
-  readonly #ending: Ending | undefined;
+  readonly #chunks: Chunks;
   #left: Uint8Array = NOTHING;
 
   constructor(
-    name: string,
-    position: number,
-    chunks: AsyncGenerator<Uint8Array, void, undefined>,
-    ending?: Ending,
+    readonly name: string,
+    /** Bytes from the start of the source that were taken. */
+    public position: number,
+    chunks: Chunks,
+    private readonly linked?: LinkedSignal,
   ) {
-    this.name = name;
-    this.position = position;
     this.#chunks = chunks;
-    this.#ending = ending;
   }
 
   static at(source: Source, start: number, end?: number, signal?: AbortSignal): Cursor {
-    const ending = new Ending([signal]);
-    return new Cursor(source.name, start, source.read(start, end, ending.signal), ending);
+    const linked = new LinkedSignal([signal]);
+    return new Cursor(source.name, start, source.read(start, end, linked.signal), linked);
   }
 
   /** Peeks at the next `count` bytes; fewer at the end. */
@@ -40,7 +35,7 @@ export class Cursor {
         parts.push(value.slice()); // the source may reuse the memory of its chunks
         length += value.length;
       }
-      this.#left = joined(parts, length);
+      this.#left = concat(parts);
     }
     return this.#left.subarray(0, count);
   }
@@ -55,7 +50,7 @@ export class Cursor {
   }
 
   /** The next bytes in chunks; each is valid until the next is requested. */
-  async *chunks(count: number, what: string): AsyncGenerator<Uint8Array, void, undefined> {
+  async *chunks(count: number, what: string): Chunks {
     for (let missing = count; missing > 0; ) {
       let chunk = this.#left;
       this.#left = NOTHING;
@@ -75,7 +70,7 @@ export class Cursor {
   }
 
   /** The rest, in chunks. */
-  async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
+  async *rest(): Chunks {
     const left = this.#left;
     this.#left = NOTHING;
     this.position += left.length;
@@ -98,14 +93,14 @@ export class Cursor {
 
   /** Aborts: pending reads of the source reject with the reason. */
   abort(reason: unknown): void {
-    this.#ending?.abort(reason);
+    this.linked?.abort(reason);
     this.close().catch(() => {});
   }
 
   /** Releases its source. */
   async close(): Promise<void> {
     this.#left = NOTHING;
-    this.#ending?.stop();
+    this.linked?.stop();
     await this.#chunks.return();
   }
 
@@ -120,13 +115,3 @@ export class Cursor {
 }
 
 const NOTHING = new Uint8Array(0);
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}

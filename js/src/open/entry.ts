@@ -38,6 +38,15 @@ export function shapeOf(given: ArrayLike<number>, what: string): number[] {
   throw malformed(what, `shape [${textOf(shape)}] has too many elements`);
 }
 
+/** The text of a header; throws that it is not `kind`. */
+export function textIn(header: Uint8Array, what: string, kind: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
+  } catch {
+    throw malformed(what, `its header is not ${kind}`);
+  }
+}
+
 /** Bytes of contiguous elements. */
 export function nbytesOf({ type, shape }: Pick<Described, "type" | "shape">): number {
   return bytesOf(type, sizeOf(shape));

@@ -5,12 +5,12 @@ import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
-import { Ending, unlessEnded } from "./ending.js";
 import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
 import { changed } from "./joint.js";
 import { load } from "./load.js";
 import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
+import { abortable, LinkedSignal } from "./signals.js";
 import type { Source } from "./source.js";
 import { enter, type Member } from "./zip.js";
 
@@ -136,7 +136,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     if (this.#source.way === "any") return this.#load(entry, all, null) as Promise<Tensor<D>>;
     // One that is aborted before its turn need not wait for it.
     const before = this.#turn;
-    const mine = unlessEnded(before, all.signal).then(() => this.#load(entry, all, null));
+    const mine = abortable(before, all.signal).then(() => this.#load(entry, all, null));
     this.#turn = Promise.allSettled([before, mine]);
     return mine as Promise<Tensor<D>>;
   }
@@ -153,15 +153,15 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       for (const name of this.names) yield [name, await this.get(name)];
       return;
     }
-    const ending = new Ending([this.#closing.signal, this.#options.signal]);
-    const cursor = Cursor.at(this.#source, whole.start, whole.end, ending.signal);
+    const linked = new LinkedSignal([this.#closing.signal, this.#options.signal]);
+    const cursor = Cursor.at(this.#source, whole.start, whole.end, linked.signal);
     try {
       for (const entry of this.#entries.values()) {
         this.#check();
         yield [entry.name, await this.#load(entry, this.#options, cursor)];
       }
     } finally {
-      ending.stop();
+      linked.stop();
       await cursor.close();
     }
   }
@@ -225,8 +225,8 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     const { start, nbytes, member, shape, columns } = entry;
     const type = this.#typeOf(entry);
     const what = this.#whichIs(entry);
-    const ending = new Ending([this.#closing.signal, options.signal]);
-    const { signal } = ending;
+    const linked = new LinkedSignal([this.#closing.signal, options.signal]);
+    const { signal } = linked;
     const [from, to] = member ? [member.header, member.limit] : [start, start + nbytes];
     let cursor = shared;
     try {
@@ -238,7 +238,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       }
       const chunks = member ? elementsIn(cursor, entry, what, signal) : cursor.chunks(nbytes, what);
       const coming = { what, type, shape, columns, total: nbytes };
-      return await load(coming, chunks, options, signal);
+      return await load(coming, chunks, { ...options, signal });
     } catch (error) {
       // An aborted read looks as if the file ended there.
       const reason = signal.aborted ? signal.reason : error;
@@ -246,7 +246,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       if (cursor !== null && cursor === this.#cursor) this.#spoil(reason);
       throw reason;
     } finally {
-      ending.stop();
+      linked.stop();
       if (cursor !== shared && cursor !== this.#cursor) await cursor?.close();
     }
   }

@@ -12,98 +12,60 @@
  * at 0, or if its Content-Length is that of the range. Otherwise the body is counted before use, in
  * pieces of 4 MiB: a server that answers with the whole file sends too much.
  */
+import { concat } from "../core/bytes.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Joint } from "./joint.js";
 import { type Answer, ask, bytesOf, HIDDEN, nameOf, type Version } from "./request.js";
-import { Broken, patiently, Tries } from "./retries.js";
-import type { FetchOptions, Source } from "./source.js";
+import { Broken, Retries, withRetries } from "./retries.js";
+import type { Chunks, FetchOptions, Source } from "./source.js";
 
 /** Bytes per request if the server does not say how many it sends. */
 const PIECE = 4 << 20;
 /** A server that sends fewer at a time is asked again as after an error: after a pause. */
 const LEAST = 4096;
 
-export class HttpSource implements Source {
-  readonly name: string;
-  readonly way: "any" | "again";
-  readonly size: number | undefined;
-  readonly contentType: string | null;
-  readonly doubt: string | undefined;
-  readonly #url: string;
-  readonly #options: FetchOptions;
-  /** The facts known so far. */
-  #version: Version;
-  /** The size is a guess: Content-Range is hidden. */
-  readonly #guessed: boolean;
+export async function httpSource(
+  url: string,
+  options: FetchOptions,
+  signal?: AbortSignal,
+): Promise<Source> {
+  const name = nameOf(url);
+  try {
+    new URL(url, globalThis.location?.href);
+  } catch (cause) {
+    const help = "open() reads a file on disk as a Blob, e.g. from Node's fs.openAsBlob(path)";
+    throw new TypeError(`"${name}" is not a URL: ${help}`, { cause });
+  }
+  const request = () => ask(url, 0, undefined, options, signal);
   /** The first answer, until it is read. */
-  #first: Answer | null;
+  let first: Answer | null = await withRetries(name, options, signal, request);
+  const { ranges, placed, contentType, doubt } = first;
+  /** The facts known so far. */
+  let version: Version = first.version;
+  const { size } = version;
+  const way = ranges ? "any" : "again";
   /** The server does not report the length of ranges. */
-  #inPieces = false;
-
-  private constructor(url: string, options: FetchOptions, first: Answer) {
-    this.name = nameOf(url);
-    this.#url = url;
-    this.#options = options;
-    this.#first = first;
-    this.#version = first.version;
-    this.#guessed = !first.placed;
-    this.size = first.version.size;
-    this.contentType = first.contentType;
-    this.doubt = first.doubt;
-    this.way = first.ranges ? "any" : "again";
-  }
-
-  static async open(url: string, options: FetchOptions, signal?: AbortSignal): Promise<Source> {
-    const name = nameOf(url);
-    try {
-      new URL(url, globalThis.location?.href);
-    } catch (cause) {
-      const help = "open() reads a file on disk as a Blob, e.g. from Node's fs.openAsBlob(path)";
-      throw new TypeError(`"${name}" is not a URL: ${help}`, { cause });
-    }
-    const request = () => ask(url, 0, undefined, options, signal);
-    return new HttpSource(url, options, await patiently(name, options, signal, request));
-  }
-
-  async *read(
-    start: number,
-    end: number | undefined,
-    signal?: AbortSignal,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
-    const stop = end ?? this.size;
-    const tries = new Tries(this.name, this.#options);
-    const joint = new Joint(this.name, start);
-    while (stop === undefined || joint.at < stop) {
-      try {
-        if (yield* this.#some(joint, stop, tries, signal)) break;
-        if (joint.at !== stop) joint.ended();
-      } catch (error) {
-        await tries.again(error, signal);
-        joint.broke();
-      }
-    }
-    joint.finish();
-  }
+  let inPieces = false;
 
   /** What one answer brings. Returns whether the file ends with it. */
-  async *#some(
+  async function* some(
     joint: Joint,
     stop: number | undefined,
-    tries: Tries,
+    tries: Retries,
     signal?: AbortSignal,
   ): AsyncGenerator<Uint8Array, boolean, undefined> {
     const { at, place } = joint;
-    const most = this.#inPieces ? Math.min(stop ?? Infinity, place + PIECE) : stop;
-    const answer = await this.#answer(place, most, tries.count > 0, signal);
+    const most = inPieces ? Math.min(stop ?? Infinity, place + PIECE) : stop;
+    const answer = await answerFrom(place, most, tries.count > 0, signal);
     const placed = !answer.ranges || place === 0 || answer.counted;
     const small = most !== undefined && most - place <= PIECE;
-    if (!placed && !small) this.#inPieces = true;
+    if (!placed && !small) inPieces = true;
     if (!joint.accepts(answer.version.strong) || (!placed && !small)) {
       answer.body.cancel().catch(() => {});
       return false;
     }
-    let chunks = bytesOf(answer, place, most, this.name, signal);
+    let chunks = bytesOf(answer, place, most, name, signal);
     if (!placed) chunks = atOnce(chunks);
     for await (const chunk of chunks) {
       const part = joint.take(chunk, (stop ?? Infinity) - joint.at);
@@ -113,7 +75,7 @@ export class HttpSource implements Source {
       // The rest of an answer that declares more than was requested is not read.
       if (joint.at === stop && (answer.end ?? stop) > stop) return true;
     }
-    if (stop === undefined && (!answer.ranges || (await this.#endsAt(joint.place, signal)))) {
+    if (stop === undefined && (!answer.ranges || (await endsAt(joint.place, signal)))) {
       return true;
     }
     const came = joint.place - place;
@@ -126,66 +88,56 @@ export class HttpSource implements Source {
     return false;
   }
 
-  /** Throws unless the guessed size is right. */
-  async confirmSize(signal?: AbortSignal): Promise<void> {
-    if (this.#guessed && this.size !== undefined) await this.#endsAt(this.size, signal);
-  }
-
-  close(): void {
-    this.#first?.body.cancel().catch(() => {});
-    this.#first = null;
-  }
-
   /**
    * Whether the file ends where an answer ended: then a request for the bytes around it gets only
    * one.
    */
-  async #endsAt(at: number, signal?: AbortSignal): Promise<boolean> {
+  async function endsAt(at: number, signal?: AbortSignal): Promise<boolean> {
     if (at === 0) return true;
-    return patiently(this.name, this.#options, signal, async () => {
-      const answer = await this.#answer(at - 1, at + 1, false, signal);
+    return withRetries(name, options, signal, async () => {
+      const answer = await answerFrom(at - 1, at + 1, false, signal);
       let count = 0;
-      for await (const chunk of bytesOf(answer, at - 1, at + 1, this.name, signal)) {
+      for await (const chunk of bytesOf(answer, at - 1, at + 1, name, signal)) {
         count += chunk.length;
       }
       if (count === 1) return true;
       if (answer.placed) return false;
-      throw new UnsupportedError(`${this.name} is sent in parts; ${HIDDEN}`);
+      throw new UnsupportedError(`${name} is sent in parts; ${HIDDEN}`);
     });
   }
 
   /** An answer that begins at `start`, or before. */
-  async #answer(
+  async function answerFrom(
     start: number,
     end: number | undefined,
     again: boolean,
     signal?: AbortSignal,
   ): Promise<Answer> {
-    const first = this.#first;
-    this.#first = null;
-    if (first !== null) {
-      if (start === 0 || !first.ranges) return first;
-      first.body.cancel().catch(() => {});
+    const unread = first;
+    first = null;
+    if (unread !== null) {
+      if (start === 0 || !unread.ranges) return unread;
+      unread.body.cancel().catch(() => {});
     }
-    const answer = await ask(this.#url, start, end, this.#options, signal, again);
-    const { version } = answer;
-    const known = this.#version;
+    const answer = await ask(url, start, end, options, signal, again);
+    const given = answer.version;
+    const known = version;
     const changed = (["etag", "modified", "size"] as const).find(
-      (fact) => (version[fact] ?? known[fact]) !== (known[fact] ?? version[fact]),
+      (fact) => (given[fact] ?? known[fact]) !== (known[fact] ?? given[fact]),
     );
     let why: string | undefined;
     if (changed !== undefined) {
       why =
         ` changed while it was read (${changed}: ${textOf(known[changed])}, then ` +
-        `${textOf(version[changed])}): open it again`;
-    } else if (!answer.ranges && this.way === "any") {
+        `${textOf(given[changed])}): open it again`;
+    } else if (!answer.ranges && way === "any") {
       why = ": the server no longer supports ranges: open it again";
     } else if (!answer.placed && end === undefined && start > 0) {
       why = ` broke off after ${start} bytes; ${HIDDEN}`; // it alone says where this begins
     }
     if (why === undefined) {
-      const { etag, modified, size } = version;
-      this.#version = {
+      const { etag, modified, size } = given;
+      version = {
         etag: known.etag ?? etag,
         modified: known.modified ?? modified,
         size: known.size ?? size,
@@ -194,19 +146,48 @@ export class HttpSource implements Source {
       return answer;
     }
     answer.body.cancel().catch(() => {});
-    throw new UnsupportedError(this.name + why, {
-      given: changed && textOf(version[changed]),
+    throw new UnsupportedError(name + why, {
+      given: changed && textOf(given[changed]),
       needed: changed && textOf(known[changed]),
     });
   }
+
+  return {
+    name,
+    way,
+    size,
+    contentType,
+    doubt,
+    async *read(start: number, end: number | undefined, signal?: AbortSignal): Chunks {
+      const stop = end ?? size;
+      const tries = new Retries(name, options);
+      const joint = new Joint(name, start);
+      while (stop === undefined || joint.at < stop) {
+        try {
+          if (yield* some(joint, stop, tries, signal)) break;
+          if (joint.at !== stop) joint.ended();
+        } catch (error) {
+          await tries.again(error, signal);
+          joint.broke();
+        }
+      }
+      joint.finish();
+    },
+    /** Throws unless the size is right, which is a guess where Content-Range is hidden. */
+    async confirmSize(signal) {
+      if (!placed && size !== undefined) await endsAt(size, signal);
+    },
+    close() {
+      first?.body.cancel().catch(() => {});
+      first = null;
+    },
+  };
 }
 
 /** The bytes that came before it failed, in one chunk, or its error. */
-async function* atOnce(
-  chunks: AsyncGenerator<Uint8Array, void, undefined>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const parts: Uint8Array<ArrayBuffer>[] = [];
+async function* atOnce(chunks: Chunks): Chunks {
+  const parts: Uint8Array[] = [];
   for await (const chunk of chunks) parts.push(chunk.slice());
-  const whole = new Uint8Array(await new Blob(parts).arrayBuffer());
+  const whole = concat(parts);
   if (whole.length > 0) yield whole;
 }

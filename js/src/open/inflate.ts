@@ -2,18 +2,14 @@ import { cut } from "../core/errors.js";
 import { crc32 } from "./crc.js";
 import type { Cursor } from "./cursor.js";
 import { malformed } from "./entry.js";
-import { chunksOf } from "./source.js";
+import { type Chunks, chunksOf } from "./source.js";
 import type { Member } from "./zip.js";
 
 /**
  * The bytes of an entry of a zip file, from a cursor that is at them: never more than the directory
  * says, even if the packed bytes unpack to more. The CRC is compared at the end.
  */
-export async function* unpacked(
-  cursor: Cursor,
-  member: Member,
-  signal?: AbortSignal,
-): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* unpacked(cursor: Cursor, member: Member, signal?: AbortSignal): Chunks {
   const { name, size, packed, crc, deflated } = member;
   const what = `"${cut(name)}"`;
   const raw = cursor.chunks(packed, what);
@@ -37,11 +33,7 @@ export async function* unpacked(
  */
 const PIECE = 1 << 14;
 
-async function* inflated(
-  raw: AsyncGenerator<Uint8Array, void, undefined>,
-  what: string,
-  signal?: AbortSignal,
-): AsyncGenerator<Uint8Array, void, undefined> {
+async function* inflated(raw: Chunks, what: string, signal?: AbortSignal): Chunks {
   let failure: { error: unknown } | undefined;
   let left: Uint8Array = new Uint8Array(0);
   const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({

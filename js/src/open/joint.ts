@@ -16,8 +16,6 @@ export class Joint {
   at: number;
   /** Where the next request begins: before `at` for what is compared. */
   place: number;
-  readonly #name: string;
-  readonly #start: number;
   /** The strong validator of all bytes that came; null: there is none. */
   #validator: string | null = null;
   /** The CRC-32 of these bytes, where no validator identifies them; null: not all are in it. */
@@ -26,9 +24,10 @@ export class Joint {
   /** What is still to be compared, and with what. */
   #check: { left: number; sum: number; expected: number } | null = null;
 
-  constructor(name: string, start: number) {
-    this.#name = name;
-    this.#start = start;
+  constructor(
+    private readonly name: string,
+    private readonly start: number,
+  ) {
     this.at = start;
     this.place = start;
   }
@@ -40,7 +39,7 @@ export class Joint {
    * @param validator - its strong validator, or null
    */
   accepts(validator: string | null): boolean {
-    if (this.at === this.#start) {
+    if (this.at === this.start) {
       this.#validator = validator;
       this.#sum = validator === null ? 0 : null;
       return true;
@@ -77,8 +76,8 @@ export class Joint {
   /** The connection broke: the next request begins where what came can be compared. */
   broke(): void {
     if (this.#validator === null && this.#sum !== null) {
-      this.place = this.#start;
-      const left = this.at - this.#start;
+      this.place = this.start;
+      const left = this.at - this.start;
       this.#check = left === 0 ? null : { left, sum: 0, expected: this.#sum };
     } else this.#compare(this.#validator === null ? this.#tail.length : 0);
   }
@@ -106,7 +105,7 @@ export class Joint {
   }
 
   #changed(): never {
-    throw changed(this.#name);
+    throw changed(this.name);
   }
 }
 

@@ -1,11 +1,12 @@
 import { checkConversion } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
-import type { AbortSignal } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
-import { unlessEnded } from "./ending.js";
 import type { Described } from "./entry.js";
+import { gpuSink } from "./gpu.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
-import { ConvertingSink, GrowingSink, MemorySink, type Sink } from "./sink.js";
+import { abortable } from "./signals.js";
+import { convertingSink, growingSink, memorySink, type Sink } from "./sink.js";
 
 /** Progress is reported after every so many bytes, and at the end. */
 const STEP = 1 << 20;
@@ -28,12 +29,12 @@ export async function load(
   coming: Coming,
   chunks: AsyncIterable<Uint8Array>,
   options: LoadOptions & Pick<OpenOptions, "place">,
-  signal?: AbortSignal,
 ): Promise<Tensor> {
   const making = sinkFor(coming, options);
+  const { signal } = options;
   try {
-    const sink = await unlessEnded(making, signal);
-    await pour(chunks, sink, coming.total, options.progress, signal);
+    const sink = await abortable(making, signal);
+    await pour(chunks, sink, coming.total, options);
     return turned(await sink.finish(), coming);
   } catch (error) {
     making.then(
@@ -48,13 +49,12 @@ async function pour(
   chunks: AsyncIterable<Uint8Array>,
   sink: Sink,
   total: number | undefined,
-  progress: LoadOptions["progress"],
-  signal?: AbortSignal,
+  { progress, signal }: LoadOptions,
 ): Promise<void> {
   let [loaded, told] = [0, 0];
   for await (const chunk of chunks) {
     const putting = sink.put(chunk);
-    if (putting !== undefined) await unlessEnded(putting, signal);
+    if (putting !== undefined) await abortable(putting, signal);
     loaded += chunk.length;
     signal?.throwIfAborted();
     if (progress && loaded - told >= STEP) {
@@ -75,18 +75,14 @@ async function sinkFor(
   const gpu = device && "gpu" in device ? device.gpu : device;
   const dims = columns && shape ? [...shape].reverse() : shape;
   let sink: Sink;
-  if (gpu && dims) sink = await (await import("./gpu.js")).GpuSink.make(gpu, dims, to);
-  else if (total === undefined || dims === null) sink = new GrowingSink(dims, to, place);
-  else sink = new MemorySink(dims, to, place);
-  return to === type ? sink : new ConvertingSink(sink, type, to, what);
+  if (gpu && dims) sink = await gpuSink(gpu, dims, to);
+  else if (total === undefined || dims === null) sink = growingSink(dims, to, place);
+  else sink = memorySink(dims, to, place);
+  return to === type ? sink : convertingSink(sink, type, to, what);
 }
 
 /** If the first index varies fastest, the axes are reversed: a view. */
 function turned(tensor: Tensor, { columns }: Coming): Tensor {
   if (!columns) return tensor;
-  try {
-    return tensor.permute(tensor.shape.map((_, axis) => -1 - axis));
-  } finally {
-    tensor.release();
-  }
+  return releasing(tensor, () => tensor.permute(tensor.shape.map((_, axis) => -1 - axis)));
 }

@@ -6,7 +6,7 @@
 import type { DType } from "../core/dtype.js";
 import { cut } from "../core/errors.js";
 import { descrOf } from "./dtypes.js";
-import { type Described, malformed, shapeOf } from "./entry.js";
+import { type Described, malformed, shapeOf, textIn } from "./entry.js";
 
 /** The first six bytes. */
 export const NPY_MAGIC: readonly number[] = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
@@ -35,12 +35,7 @@ export interface NpyHeader extends Omit<Described, "type"> {
 
 /** The header of a file of that version. */
 export function parseNpy(header: Uint8Array, major: number, what: string): NpyHeader {
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
-  } catch {
-    throw malformed(what, "its header is not text");
-  }
+  const text = textIn(header, what, "text");
   const found = dictOf(text, major, what);
   const { descr, fortran_order: columns, shape } = found;
   if (typeof descr !== "string" || typeof columns !== "boolean" || !Array.isArray(shape)) {

@@ -5,8 +5,9 @@ import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
+import { detectWrongFile, HEAD_BYTES } from "./detected.js";
 import { dtypeOfDescr } from "./dtypes.js";
-import { faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
+import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { type Held, TensorFile } from "./file.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
@@ -15,7 +16,6 @@ import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
-import { STRANGE, strangerOf } from "./strangers.js";
 import { enter, type Member, zipMembers } from "./zip.js";
 
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
@@ -71,7 +71,7 @@ export async function open(
   const cursor = Cursor.at(source, 0, undefined, signal);
   let kept: Source | null = null;
   try {
-    const opened = await read(source, cursor, options, signal);
+    const opened = await read(source, cursor, options);
     if (opened instanceof TensorFile) kept = source;
     return opened;
   } finally {
@@ -85,7 +85,6 @@ async function read(
   source: Source,
   cursor: Cursor,
   options: OpenOptions,
-  signal: AbortSignal | undefined,
 ): Promise<Tensor | TensorFile> {
   const format = await formatOf(source, cursor, options);
   if (format !== "raw" && options.shape !== undefined) {
@@ -96,13 +95,13 @@ async function read(
   }
   switch (format) {
     case "npy":
-      return openNpy(source, cursor, options, signal);
+      return openNpy(source, cursor, options);
     case "raw":
-      return openRaw(source, cursor, options, signal);
+      return openRaw(source, cursor, options);
     case "safetensors":
       return openSafetensors(source, cursor, options);
     case "npz":
-      return openNpz(source, cursor, options, signal);
+      return openNpz(source, cursor, options);
   }
   return format satisfies never;
 }
@@ -113,15 +112,15 @@ async function formatOf(
   { format, dtype, shape }: OpenOptions,
 ): Promise<Format> {
   if (format === "raw") return format;
-  const head = await cursor.peek(STRANGE);
+  const head = await cursor.peek(HEAD_BYTES);
   const begins = (...magic: readonly number[]) => magic.every((byte, i) => head[i] === byte);
   if (format === undefined) {
     if (begins(...NPY_MAGIC)) return "npy";
     if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
     if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
   }
-  const stranger = strangerOf(head, format === undefined ? source.contentType : null);
-  if (stranger !== undefined) throw malformed(source.name, stranger);
+  const wrong = detectWrongFile(head, format === undefined ? source.contentType : null);
+  if (wrong !== undefined) throw malformed(source.name, wrong);
   if (format !== undefined) return format;
   const suffix = /\.(npy|npz|safetensors)$/i.exec(source.name)?.[1]?.toLowerCase();
   if (suffix === undefined && dtype !== undefined) return "raw";
@@ -149,22 +148,29 @@ async function headerOf(cursor: Cursor): Promise<NpyHeader & { bytes: number }> 
   return { ...described, bytes: cursor.position - position };
 }
 
-async function openNpy(
-  source: Source,
-  cursor: Cursor,
-  options: OpenOptions,
-  signal: AbortSignal | undefined,
-): Promise<Tensor> {
-  const { name, size } = source;
+async function openNpy(source: Source, cursor: Cursor, options: OpenOptions): Promise<Tensor> {
+  const { name } = source;
   const { descr, shape, columns, bytes } = await headerOf(cursor);
   const found = dtypeOfDescr(descr);
   if ("why" in found) throw malformed(name, `it ${found.why}`, descr);
   const { type } = found;
-  const nbytes = nbytesOf({ type, shape });
-  checkSize(source, bytes, nbytes, `shape [${shape}] of ${type.name}`);
+  return loadRest(source, cursor, bytes, { type, shape, columns }, options);
+}
+
+/** The tensor whose elements are the rest of a file, after a header of so many bytes. */
+function loadRest(
+  source: Source,
+  cursor: Cursor,
+  header: number,
+  described: Described,
+  options: OpenOptions,
+): Promise<Tensor> {
+  const { name, size } = source;
+  const nbytes = nbytesOf(described);
+  checkSize(source, header, nbytes, `shape [${described.shape}] of ${described.type.name}`);
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
-  return load({ what: name, type, shape, columns, total }, chunks, options, signal);
+  return load({ what: name, ...described, total }, chunks, options);
 }
 
 /** Throws unless exactly so many bytes of elements follow the header. */
@@ -190,14 +196,10 @@ async function* exactly(cursor: Cursor, nbytes: number, what: string) {
   throw malformed(cursor.name, `more bytes follow ${what}`);
 }
 
-async function openRaw(
-  source: Source,
-  cursor: Cursor,
-  options: OpenOptions,
-  signal: AbortSignal | undefined,
-): Promise<Tensor> {
-  const { name, size } = source;
+async function openRaw(source: Source, cursor: Cursor, options: OpenOptions): Promise<Tensor> {
+  const { name } = source;
   const { dtype, ...others } = options;
+  const { signal } = options;
   if (dtype === undefined) throw new TypeError("raw elements need their dtype");
   const type = dtypeNamed(dtype);
   if (options.shape === undefined) await source.confirmSize?.(signal);
@@ -207,13 +209,9 @@ async function openRaw(
       throw new UnsupportedError(`the length of ${name} is unknown: a GPUBuffer needs shape`);
     }
     const coming = { what: name, type, shape, columns: false, total: undefined };
-    return load(coming, cursor.rest(), others, signal);
+    return load(coming, cursor.rest(), others);
   }
-  const nbytes = nbytesOf({ type, shape });
-  checkSize(source, 0, nbytes, `shape [${shape}] of ${type.name}`);
-  const total = size === undefined ? undefined : nbytes;
-  const chunks = exactly(cursor, nbytes, "its elements");
-  return load({ what: name, type, shape, columns: false, total }, chunks, others, signal);
+  return loadRest(source, cursor, 0, { type, shape, columns: false }, others);
 }
 
 function rawShape(
@@ -259,12 +257,8 @@ async function openSafetensors(
   return new TensorFile(source, cursor, entries, metadata, options, head);
 }
 
-async function openNpz(
-  given: Source,
-  cursor: Cursor,
-  options: OpenOptions,
-  signal: AbortSignal | undefined,
-): Promise<TensorFile> {
+async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Promise<TensorFile> {
+  const { signal } = options;
   // Its directory is at the end: the browser buffers sources that cannot be read from there.
   const source = given.way === "any" ? given : await spooled(given, cursor.rest());
   if (source.size === undefined) {

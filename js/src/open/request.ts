@@ -2,7 +2,7 @@
 import { cut, DLPackError, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Broken } from "./retries.js";
-import { chunksOf, encodingOf, type FetchOptions, sizeOfResponse } from "./source.js";
+import { type Chunks, chunksOf, encodingOf, type FetchOptions, sizeOfResponse } from "./source.js";
 
 /** An error that may not recur on retry. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
@@ -186,7 +186,7 @@ export async function* bytesOf(
   most: number | undefined,
   name: string,
   signal?: AbortSignal,
-): AsyncGenerator<Uint8Array, void, undefined> {
+): Chunks {
   const { body, start, end = most } = answer;
   let place = start;
   for await (const chunk of chunksOf(body, signal)) {

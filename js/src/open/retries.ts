@@ -16,7 +16,7 @@ export class Broken extends DLPackError {}
  * Counts tries since the last progress, and in all: a server that breaks after every byte must not
  * set the pace.
  */
-export class Tries {
+export class Retries {
   count = 0;
   #all = 0;
   readonly #most: number;
@@ -55,13 +55,13 @@ export class Tries {
 }
 
 /** The result of a request, which is repeated after temporary failures. */
-export async function patiently<R>(
+export async function withRetries<R>(
   name: string,
   options: FetchOptions,
   signal: AbortSignal | undefined,
   request: () => Promise<R>,
 ): Promise<R> {
-  const tries = new Tries(name, options);
+  const tries = new Retries(name, options);
   for (;;) {
     try {
       return await request();

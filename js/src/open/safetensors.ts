@@ -6,7 +6,7 @@ import type { CopyOf } from "../core/dtype.js";
 import { cut } from "../core/errors.js";
 import { sizeOf } from "../core/shape.js";
 import { bitsOf, dtypeOfTag, tagOfDType, whyLacking } from "./dtypes.js";
-import { type Described, type Entry, malformed, nbytesOf, shapeOf } from "./entry.js";
+import { type Described, type Entry, malformed, nbytesOf, shapeOf, textIn } from "./entry.js";
 import { checkText, strictJSON } from "./json.js";
 
 /** The limit of its own reader for a header, in bytes. */
@@ -52,12 +52,7 @@ export function readHeader(
   header: Uint8Array,
   what: string,
 ): { found: [string, unknown][]; metadata: Record<string, string> } {
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
-  } catch {
-    throw malformed(what, "its header is not UTF-8");
-  }
+  const text = textIn(header, what, "UTF-8");
   if (text[0] !== "{") throw malformed(what, 'its header does not begin with "{"');
   let metadata: Record<string, string> = {};
   const found: [string, unknown][] = [];

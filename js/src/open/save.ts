@@ -2,12 +2,13 @@ import { WEBGPU } from "../core/dlpack.js";
 import { cut, textOf } from "../core/errors.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
+import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
-import { unlessEnded } from "./ending.js";
 import { malformed } from "./entry.js";
 import { npyHeader } from "./npy.js";
 import { safetensorsHeader } from "./safetensors.js";
+import { abortable } from "./signals.js";
 import { type SaveTarget, writerFor } from "./targets.js";
 
 /** Several tensors by their names, in the order in which they are written. */
@@ -90,7 +91,7 @@ async function write(
   let waiting = false;
   const done = async <T>(work: Promise<T>) => {
     waiting = true;
-    const result = await unlessEnded(work, signal);
+    const result = await abortable(work, signal);
     waiting = false;
     return result;
   };
@@ -123,14 +124,11 @@ function npyOf(tensor: Tensor) {
   const columns = turned._managed.strides === null && tensor._managed.strides !== null;
   const held = columns ? turned : new Tensor(tensor._managed.share());
   if (!columns) turned.release();
-  try {
+  return keeping(held, () => {
     const { shape } = tensor;
     const { dtype: type } = tensor._managed;
     return { header: npyHeader({ type, shape, columns }, "the file"), held: [held] };
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, string>>) {

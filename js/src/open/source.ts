@@ -1,6 +1,9 @@
 import { tagOf } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 
+/** Bytes as they come; each chunk is valid until the next is requested. */
+export type Chunks = AsyncGenerator<Uint8Array, void, undefined>;
+
 /** @internal Bytes, read from any position or from the start. */
 export interface Source {
   /** Names it in messages. */
@@ -19,11 +22,7 @@ export interface Source {
   /** Verifies the size before it is relied on; UnsupportedError if it differs. */
   confirmSize?(signal?: AbortSignal): Promise<void>;
   /** The bytes from `start` up to `end` (undefined: to the end), in chunks. */
-  read(
-    start: number,
-    end: number | undefined,
-    signal?: AbortSignal,
-  ): AsyncGenerator<Uint8Array, void, undefined>;
+  read(start: number, end: number | undefined, signal?: AbortSignal): Chunks;
   /** Closes what is open. */
   close(): void;
 }
@@ -78,10 +77,7 @@ function readerOf(stream: ReadableStream) {
  * @internal The chunks of a stream, each valid until the next one is requested. The stream is
  * cancelled at the end of the iteration.
  */
-export async function* chunksOf(
-  stream: ReadableStream,
-  signal?: AbortSignal,
-): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* chunksOf(stream: ReadableStream, signal?: AbortSignal): Chunks {
   const reader = readerOf(stream);
   const stop = () => void reader.cancel(signal?.reason).catch(() => {});
   signal?.addEventListener("abort", stop);

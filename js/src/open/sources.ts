@@ -8,9 +8,9 @@ import type {
   Response as AnyResponse,
   URL as AnyURL,
 } from "../core/globals.js";
-import { unlessEnded } from "./ending.js";
-import { HttpSource } from "./http.js";
+import { httpSource } from "./http.js";
 import { nameOf } from "./request.js";
+import { abortable } from "./signals.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
 /** A file of the origin's own file system, opened by a worker: the members used here. */
@@ -44,26 +44,26 @@ export async function sourceOf(
   signal?: AbortSignal,
 ): Promise<Source> {
   if (typeof given === "string") return sourceOfURL(given, options, signal);
-  if (ArrayBuffer.isView(given)) return new MemorySource(given);
+  if (ArrayBuffer.isView(given)) return arraySource(given);
   switch (tagOf(given)) {
     case "[object URL]":
       return sourceOfURL((given as AnyURL).href, options, signal);
     case "[object ArrayBuffer]":
     case "[object SharedArrayBuffer]":
-      return new MemorySource(new Uint8Array(given as ArrayBuffer));
+      return arraySource(new Uint8Array(given as ArrayBuffer));
     case "[object Blob]":
     case "[object File]":
-      return new BlobSource(given as Blob);
+      return blobSource(given as Blob);
     case "[object FileSystemFileHandle]":
-      return new BlobSource(await unlessEnded(fileOf(given as FileSystemFileHandle), signal));
+      return blobSource(await abortable(fileOf(given as FileSystemFileHandle), signal));
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
-      return new StreamSource(given as ReadableStream, "the stream", undefined);
+      return streamSource(given as ReadableStream, "the stream");
   }
   const { getSize, read } = Object(given) as Partial<SyncAccessHandle>;
   if (typeof getSize === "function" && typeof read === "function") {
-    return new HandleSource(given as SyncAccessHandle);
+    return handleSource(given as SyncAccessHandle);
   }
   throw new TypeError(
     "open() takes a URL, File, Blob, file handle, Response, ReadableStream, ArrayBuffer or typed " +
@@ -90,9 +90,9 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
 /** Data already in this program, as a Blob. */
 async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
-  if (scheme === undefined) return HttpSource.open(url, options, signal);
+  if (scheme === undefined) return httpSource(url, options, signal);
   const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
-  return new BlobSource(await response.blob(), `the ${scheme} URL`);
+  return blobSource(await response.blob(), `the ${scheme} URL`);
 }
 
 function streamOfResponse(response: Response): Source {
@@ -111,131 +111,101 @@ function streamOfResponse(response: Response): Source {
   if (bodyUsed) throw new TypeError(`${name} was already read`);
   const size = sizeOfResponse(response);
   const contentType = response.headers.get("content-type");
-  return new StreamSource(body ?? new Blob([]).stream(), name, size, contentType);
+  return streamSource(body ?? new Blob([]).stream(), name, { size, contentType });
 }
 
-type Chunks = AsyncGenerator<Uint8Array, void, undefined>;
-
-class MemorySource implements Source {
-  readonly name = "the array";
-  readonly way = "any";
-  readonly size: number;
-  readonly #bytes: ArrayBufferView;
-
-  constructor(bytes: ArrayBufferView) {
-    this.#bytes = bytes;
-    this.size = bytes.byteLength;
-  }
-
-  async *read(start: number, end = this.size): Chunks {
-    const stop = Math.min(end, this.size);
-    for (let at = start; at < stop; at += CHUNK) {
-      const { buffer, byteOffset, byteLength } = this.#bytes;
-      if (byteLength < this.size) {
-        throw new UnsupportedError("the array was detached or shrank while it was read");
+function arraySource(bytes: ArrayBufferView): Source {
+  const size = bytes.byteLength;
+  return {
+    name: "the array",
+    way: "any",
+    size,
+    async *read(start, end = size) {
+      const stop = Math.min(end, size);
+      for (let at = start; at < stop; at += CHUNK) {
+        const { buffer, byteOffset, byteLength } = bytes;
+        if (byteLength < size) {
+          throw new UnsupportedError("the array was detached or shrank while it was read");
+        }
+        yield new Uint8Array(buffer, byteOffset + at, Math.min(CHUNK, stop - at));
       }
-      yield new Uint8Array(buffer, byteOffset + at, Math.min(CHUNK, stop - at));
-    }
-  }
-
-  close(): void {}
+    },
+    close() {},
+  };
 }
 
-class BlobSource implements Source {
-  readonly name: string;
-  readonly way = "any";
-  readonly size: number;
-  readonly #blob: Blob;
-
-  constructor(blob: Blob, name = cut((blob as File).name ?? "", 500) || "the Blob") {
-    this.#blob = blob;
-    this.name = name;
-    this.size = blob.size;
-  }
-
-  async *read(start: number, end = this.size, signal?: AbortSignal): Chunks {
-    let count = 0;
-    try {
-      for await (const chunk of chunksOf(this.#blob.slice(start, end).stream(), signal)) {
-        count += chunk.length;
-        yield chunk;
-      }
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw unreadable(this.name, error);
-    }
-    const needed = Math.max(Math.min(end, this.size) - start, 0);
-    if (count !== needed) {
-      throw unreadable(this.name, new RangeError(`${count} of ${needed} bytes arrived`));
-    }
-  }
-
-  close(): void {}
-}
-
-class HandleSource implements Source {
-  readonly name = "the file";
-  readonly way = "any";
-  readonly size: number;
-  readonly #handle: SyncAccessHandle;
-
-  constructor(handle: SyncAccessHandle) {
-    this.#handle = handle;
-    this.size = handle.getSize();
-  }
-
-  async *read(start: number, end = this.size): Chunks {
-    const block = new Uint8Array(Math.min(CHUNK, Math.max(end - start, 0)));
-    const stop = Math.min(end, this.size);
-    for (let at = start; at < stop; ) {
-      const part = block.subarray(0, Math.min(block.length, stop - at));
+function blobSource(blob: Blob, name = cut((blob as File).name ?? "", 500) || "the Blob"): Source {
+  const { size } = blob;
+  return {
+    name,
+    way: "any",
+    size,
+    async *read(start, end = size, signal) {
       let count = 0;
       try {
-        if (this.#handle.getSize() === this.size) count = this.#handle.read(part, { at });
-      } catch (cause) {
-        throw unreadable(this.name, cause); // it was closed
+        for await (const chunk of chunksOf(blob.slice(start, end).stream(), signal)) {
+          count += chunk.length;
+          yield chunk;
+        }
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw unreadable(name, error);
       }
-      if (!(count > 0)) {
-        const size = this.#handle.getSize();
-        throw unreadable(this.name, new RangeError(`it has ${size} bytes, and had ${this.size}`));
+      const needed = Math.max(Math.min(end, size) - start, 0);
+      if (count !== needed) {
+        throw unreadable(name, new RangeError(`${count} of ${needed} bytes arrived`));
       }
-      const chunk = part.subarray(0, count);
-      yield chunk;
-      at += chunk.length;
-    }
-  }
+    },
+    close() {},
+  };
+}
 
-  close(): void {}
+function handleSource(handle: SyncAccessHandle): Source {
+  const name = "the file";
+  const size = handle.getSize();
+  return {
+    name,
+    way: "any",
+    size,
+    async *read(start, end = size) {
+      const block = new Uint8Array(Math.min(CHUNK, Math.max(end - start, 0)));
+      const stop = Math.min(end, size);
+      for (let at = start; at < stop; ) {
+        const part = block.subarray(0, Math.min(block.length, stop - at));
+        let count = 0;
+        try {
+          if (handle.getSize() === size) count = handle.read(part, { at });
+        } catch (cause) {
+          throw unreadable(name, cause); // it was closed
+        }
+        if (!(count > 0)) {
+          const why = `it has ${handle.getSize()} bytes, and had ${size}`;
+          throw unreadable(name, new RangeError(why));
+        }
+        yield part.subarray(0, count);
+        at += count;
+      }
+    },
+    close() {},
+  };
 }
 
 /** A stream is read once, from its start. */
-class StreamSource implements Source {
-  readonly name: string;
-  readonly way = "once";
-  readonly size: number | undefined;
-  readonly contentType: string | null;
-  readonly #stream: ReadableStream;
-
-  constructor(
-    stream: ReadableStream,
-    name: string,
-    size: number | undefined,
-    contentType: string | null = null,
-  ) {
-    if (stream.locked) throw new TypeError(`${name} is locked: another reader has it`);
-    this.#stream = stream;
-    this.name = name;
-    this.size = size;
-    this.contentType = contentType;
-  }
-
-  read(_start: number, _end: number | undefined, signal?: AbortSignal): Chunks {
-    return chunksOf(this.#stream, signal);
-  }
-
-  close(): void {
-    if (!this.#stream.locked) this.#stream.cancel().catch(() => {});
-  }
+function streamSource(
+  stream: ReadableStream,
+  name: string,
+  facts: Pick<Source, "size" | "contentType"> = { size: undefined },
+): Source {
+  if (stream.locked) throw new TypeError(`${name} is locked: another reader has it`);
+  return {
+    name,
+    way: "once",
+    ...facts,
+    read: (_start, _end, signal) => chunksOf(stream, signal),
+    close() {
+      if (!stream.locked) stream.cancel().catch(() => {});
+    },
+  };
 }
 
 /** @internal The rest of a source as a Blob, which can be read from any position. */
@@ -265,5 +235,5 @@ export async function spooled(source: Source, chunks: AsyncIterable<Uint8Array>)
     throw new UnsupportedError(`${source.name} ends after ${blob.size} of ${source.size} bytes`);
   }
   source.close();
-  return new BlobSource(blob, source.name);
+  return blobSource(blob, source.name);
 }

@@ -10,6 +10,7 @@ import { CopyError, ReleasedError, tagOf, UnsupportedError } from "../core/error
 import type { GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adapterHint, isExchangeable, take } from "../exchange/take.js";
@@ -160,25 +161,13 @@ export class Bridge {
   }
 
   #takenToPython(x: Exchangeable, options: { copy?: boolean | undefined }): PyProxy {
-    const taken = take(x);
-    try {
-      return this.toPython(taken, options);
-    } finally {
-      taken.release();
-    }
+    return releasing(take(x), (taken) => this.toPython(taken, options));
   }
 
   /** @internal A new hold in the C core, as a number that Python can carry. */
   hold(tensor: ManagedTensor, copy?: boolean): number {
     tensor.check();
-    if (copy) {
-      const fresh = tensor.pack();
-      try {
-        return this.hold(fresh);
-      } finally {
-        fresh.release();
-      }
-    }
+    if (copy) return releasing(tensor.pack(), (fresh) => this.hold(fresh));
     if (tensor.isOnGPU) {
       retainSlot(tensor.handle);
       try {
@@ -195,22 +184,14 @@ export class Bridge {
           "fill a tensor from bridge.empty() instead",
       );
     }
-    const made = this.#heap.empty(tensor.shape, tensor.dtype);
-    try {
+    return keeping(this.#heap.empty(tensor.shape, tensor.dtype), (made) => {
       made.bytes().set(tensor.as(tensor.dtype));
       return made.detach();
-    } catch (error) {
-      made.release();
-      throw error;
-    }
+    });
   }
 }
 
 /** A packed copy in place of a tensor that only the caller has. */
 function packed(tensor: ManagedTensor): ManagedTensor {
-  try {
-    return tensor.pack();
-  } finally {
-    tensor.release();
-  }
+  return releasing(tensor, () => tensor.pack());
 }

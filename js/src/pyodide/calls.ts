@@ -1,4 +1,5 @@
 import { shared } from "../core/realm.js";
+import { loadExplanations } from "../webgpu/explanations.js";
 import { releaseSlot } from "../webgpu/references.js";
 import type { Bridge } from "./bridge.js";
 import { Devices } from "./devices.js";
@@ -37,6 +38,8 @@ export class PythonCalls {
     }
   }
 }
+
+loadExplanations(() => import("../webgpu/lazy.js")); // the wheel's own copy
 
 /** The calls of each connected Pyodide, by its module object. */
 const attached = shared("calls", () => new WeakMap<object, object>());

@@ -21,7 +21,7 @@ export class Devices {
 
   /** The id of the device that was requested with these options before, else of a new one. */
   async request(options: RequestDeviceOptions): Promise<DeviceId> {
-    return this.use(await (await import("../webgpu/late.js")).requestOnce(options));
+    return this.use(await (await import("../webgpu/lazy.js")).requestOnce(options));
   }
 
   /** The id of a device made elsewhere, which keeps it for ever. */

@@ -42,32 +42,14 @@ interface PyodideModule extends MemorySource {
 const OLDEST = "0.29";
 
 const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" | "object"> = {
-  HEAPU8: "object",
-  HEAP32: "object",
-  LDSO: "object",
-  validSuspender: "object",
-  _check_gil: "function",
-  PyProxy_getPtr: "function",
-  addFunction: "function",
-  _JsvPromise_Syncify: "function",
+  ...({ HEAPU8: "object", HEAP32: "object", LDSO: "object", validSuspender: "object" } as const),
+  ...({ _check_gil: "function", PyProxy_getPtr: "function" } as const),
+  ...({ addFunction: "function", _JsvPromise_Syncify: "function" } as const),
 };
 
 const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
-  scratch: 1,
-  call: 1,
-  borrow: 1,
-  empty: 1,
-  wrap: 1,
-  share: 1,
-  view: 1,
-  pack: 1,
-  chunk: 1,
-  release: 1,
-  error_kind: 1,
-  error_text: 1,
-  on_drop: 1,
-  on_run: 1,
-  on_wait: 1,
+  ...{ scratch: 1, call: 1, borrow: 1, empty: 1, wrap: 1, share: 1, view: 1, pack: 1, chunk: 1 },
+  ...{ release: 1, error_kind: 1, error_text: 1, on_drop: 1, on_run: 1, on_wait: 1 },
 };
 
 /** The Emscripten module of a Pyodide; throws UnsupportedError naming what is missing. */

@@ -8,11 +8,7 @@ import { deviceOf, type Python, resultOf } from "./python.js";
 
 /** Python's calls about images. */
 export class Images {
-  readonly #python: Python;
-
-  constructor(python: Python) {
-    this.#python = python;
-  }
+  constructor(private readonly python: Python) {}
 
   /** An image of the page as a tensor on a device; release() releases it, then or later. */
   fromImage(site: Site, source: ImageSource, deviceId: DeviceId, options: FromImageOptions) {
@@ -35,6 +31,6 @@ export class Images {
     address: Address,
     canvas: HTMLCanvasElement | OffscreenCanvas,
   ): Promise<void> {
-    return this.#python.during(address, (tensor) => calledAt(site, () => toCanvas(tensor, canvas)));
+    return this.python.during(address, (tensor) => calledAt(site, () => toCanvas(tensor, canvas)));
   }
 }

@@ -19,15 +19,12 @@ const TENSOR = 1;
  * come in memory, where C describes them.
  */
 export class Kernels {
-  readonly #python: Python;
   /** Python's kernels, by number. */
   readonly #kernels = new Map<KernelNumber, WeakRef<Kernel>>();
   #lastKernel = 0;
   #failure: unknown;
 
-  constructor(python: Python) {
-    this.#python = python;
-  }
+  constructor(private readonly python: Python) {}
 
   /** A compute shader compiled for a device; its errors are shown as of its parts. */
   kernel(
@@ -61,14 +58,14 @@ export class Kernels {
 
   /** Runs the kernel of a call, resolving to the GPU's time in ms, unless it was given up before. */
   time(work: Work, kernel: Kernel): Promise<number> {
-    return this.#python.waits.until(work, async (signal) => {
+    return this.python.waits.until(work, async (signal) => {
       const held: Given[] = [];
       try {
         const call = this.#call((args, workgroups, site) => {
           for (const arg of args) held.push(typeof arg === "number" ? arg : arg.share());
           return { workgroups, site };
         });
-        const { timed } = await import("../webgpu/late.js");
+        const { timed } = await import("../webgpu/lazy.js");
         return await timed(kernel._record.device.gpu, (timestampWrites) => {
           signal.throwIfAborted();
           const { workgroups } = call;
@@ -102,9 +99,7 @@ export class Kernels {
 
   /** Whether a batch will write to a tensor, or, for `writing`, use it. */
   batchUses(address: Address, batch: Batch, writing: boolean): boolean {
-    return this.#python.during(address, (tensor) =>
-      batch._uses(extentOf(tensor._managed), writing),
-    );
+    return this.python.during(address, (tensor) => batch._uses(extentOf(tensor._managed), writing));
   }
 
   /** @internal Called by C with the number of a kernel. */
@@ -127,7 +122,7 @@ export class Kernels {
    * the workgroups, undefined: the default; and Python's number of it.
    */
   #call<R>(use: (args: readonly Given[], workgroups: number[] | undefined, site: Site) => R): R {
-    const call = this.#python.heap.kernelCall();
+    const call = this.python.heap.kernelCall();
     const at = (i: number) => call[i] as number;
     const site = at(0);
     const workgroups = at(1) === 0 ? undefined : [at(1), at(2), at(3)];
@@ -135,7 +130,7 @@ export class Kernels {
     const args: Given[] = [];
     try {
       for (let i = CALL_ARGUMENTS; args.length < count; i += 2) {
-        args.push(at(i) === TENSOR ? this.#python.heap.peek(at(i + 1)) : at(i + 1));
+        args.push(at(i) === TENSOR ? this.python.heap.peek(at(i + 1)) : at(i + 1));
       }
       return use(args, workgroups, site);
     } finally {

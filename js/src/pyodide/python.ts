@@ -1,5 +1,6 @@
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { deviceWithId } from "../webgpu/device.js";
 import { Bridge } from "./bridge.js";
@@ -46,23 +47,14 @@ export class Python {
 
   /** Calls `use` with the tensor for a Python one, which has a hold for as long. */
   during<R>(address: Address, use: (tensor: Tensor) => R): R {
-    const tensor = this.tensorAt(address);
-    try {
-      return use(tensor);
-    } finally {
-      tensor.release();
-    }
+    return releasing(this.tensorAt(address), (tensor) => use(tensor));
   }
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
   give(tensor: Tensor): Handle {
     const managed = tensor._managed;
     if (managed.storage === this.heap && managed.handle !== 0) return managed.detach();
-    try {
-      return this.bridge.hold(managed);
-    } finally {
-      tensor.release();
-    }
+    return releasing(tensor, () => this.bridge.hold(managed));
   }
 
   /** Fresh Python memory with the elements of an array. */

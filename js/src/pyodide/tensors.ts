@@ -14,35 +14,31 @@ import { deviceOf, type Python } from "./python.js";
 
 /** Python's calls about tensors. */
 export class Tensors {
-  readonly #python: Python;
-
-  constructor(python: Python) {
-    this.#python = python;
-  }
+  constructor(private readonly python: Python) {}
 
   /** The tensor for a Python one, with a hold of its own. */
   tensorAt(address: Address): Tensor {
-    return this.#python.tensorAt(address);
+    return this.python.tensorAt(address);
   }
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): Handle {
     // Nothing else can release the hold of a tensor that was made only for this call.
     if (isTensor(value)) watchOver(value._managed);
-    return this.#python.give(this.#python.bridge.tensor(value as Exchangeable));
+    return this.python.give(this.python.bridge.tensor(value as Exchangeable));
   }
 
   /** A CPU tensor's elements, on a device; converted to `dtype`. */
   upload(site: Site, address: Address, deviceId: DeviceId, dtype: DTypeName): Handle {
-    return this.#python.during(address, (source) => {
+    return this.python.during(address, (source) => {
       const device = deviceOf(deviceId);
-      return this.#python.give(calledAt(site, () => source.to(device, { dtype })));
+      return this.python.give(calledAt(site, () => source.to(device, { dtype })));
     });
   }
 
   /** Writes a tensor's elements over those of another. */
   write(site: Site, target: Address, source: Address, convert: boolean): void {
-    const [to, from] = this.#python.tensorsAt([target, source]) as [Tensor, Tensor];
+    const [to, from] = this.python.tensorsAt([target, source]) as [Tensor, Tensor];
     try {
       calledAt(site, () => to.write(from, { convert }));
     } finally {
@@ -54,7 +50,7 @@ export class Tensors {
   /** A tensor of zeros on a device. */
   empty(shape: ArrayLike<number>, dtype: string, deviceId: DeviceId): Handle {
     const record = deviceWithId(deviceId);
-    return this.#python.give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
+    return this.python.give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
   }
 
   /** A tensor over a foreign buffer; `release` is called at its end. */
@@ -67,23 +63,23 @@ export class Tensors {
     release?: () => void,
   ): Handle {
     const options = { device: deviceOf(deviceId), shape, dtype, byteOffset };
-    return this.#python.give(
+    return this.python.give(
       Tensor.fromGPUBuffer(buffer, release ? { ...options, release } : options),
     );
   }
 
   /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
   read(work: Work, ...addresses: Address[]): Promise<void> {
-    return this.#python.waits.until(work, (signal) => this.#read(addresses, signal));
+    return this.python.waits.until(work, (signal) => this.#read(addresses, signal));
   }
 
   /** The same, as the number with which Python waits for it. */
   reading(...addresses: Address[]): Wait {
-    return this.#python.waits.add(this.#read(addresses));
+    return this.python.waits.add(this.#read(addresses));
   }
 
   async #read(addresses: readonly Address[], signal?: AbortSignal): Promise<void> {
-    const tensors = this.#python.tensorsAt(addresses).map((tensor) => tensor._managed);
+    const tensors = this.python.tensorsAt(addresses).map((tensor) => tensor._managed);
     const half = tensors.length / 2;
     let done: Promise<unknown>;
     try {
@@ -96,7 +92,7 @@ export class Tensors {
 
   /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
   isPooled(address: Address): boolean {
-    return this.#python.during(address, (tensor) => {
+    return this.python.during(address, (tensor) => {
       const { origin, taken } = slotOf(tensor._managed.handle).facts;
       return origin === "tensors" && !taken;
     });

@@ -30,11 +30,7 @@ const NOTHING = 1 << 20;
 
 /** What a promise resolves to: Pyodide's own errors are not of this class. */
 class Outcome {
-  readonly #handle: () => number;
-
-  constructor(handle: () => number) {
-    this.#handle = handle;
-  }
+  constructor(private readonly handle: () => number) {}
 
   /**
    * The number for C, which takes the hold over in the same step. Exceptions cannot pass through
@@ -42,7 +38,7 @@ class Outcome {
    */
   number(): number {
     try {
-      return this.#handle();
+      return this.handle();
     } catch {
       return NOTHING;
     }
@@ -51,14 +47,12 @@ class Outcome {
 
 /** What Python waits for. */
 export class Waits {
-  readonly #host: PyodideHost;
   /** What ends pending work. */
   readonly #pending = new Map<Work, AbortController>();
   #last = 0;
   #promise: Promise<Outcome> | undefined;
 
-  constructor(host: PyodideHost) {
-    this.#host = host;
+  constructor(private readonly host: PyodideHost) {
     host.onWait((syncify) => {
       const imports = {
         a: (number: number) => this.#take(number),
@@ -98,11 +92,11 @@ export class Waits {
 
   /** Keeps interrupts from Python until {@link letInterrupts}. */
   holdInterrupts(): void {
-    this.#host.holdInterrupts();
+    this.host.holdInterrupts();
   }
 
   letInterrupts(): void {
-    this.#host.letInterrupts();
+    this.host.letInterrupts();
   }
 
   /**
@@ -110,8 +104,8 @@ export class Waits {
    * calls then() of what Python waits for, which is Python, too; the second lets interrupts in.
    */
   holdInterruptsToWait(): void {
-    this.#host.holdInterrupts();
-    queueMicrotask(() => queueMicrotask(() => this.#host.letInterrupts()));
+    this.host.holdInterrupts();
+    queueMicrotask(() => queueMicrotask(() => this.host.letInterrupts()));
   }
 
   #take(number: Wait): Promise<Outcome> {

@@ -15,6 +15,7 @@ import {
   type RunOptions,
 } from "./checks/calls.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
+import { explanations } from "./explanations.js";
 import { calledAt, currentSite, operate, Settling } from "./faults.js";
 import { copyBack, Kernel, letGo, type Prepared } from "./kernel.js";
 import {
@@ -170,7 +171,7 @@ export class Batch {
         after: [...this.#preparing, pending],
         filters: ["validation"],
         explain: async (cause) =>
-          (await import("./late.js")).batchError(record, this.#released ? [] : calls, cause),
+          (await explanations()).batchError(record, this.#released ? [] : calls, cause),
       },
       () => record.device.gpu.queue.submit([encode(record, calls)]),
     );

@@ -335,10 +335,7 @@ function checkImage(given: Tensor): [DeviceRecord, ManagedTensor] {
     const needed = "[height, width, channels], channels being 1, 3 or 4";
     throw new UnsupportedError(
       `${tensor.toString()} is not an image: its shape must be ${needed}`,
-      {
-        given: shape,
-        needed,
-      },
+      { given: shape, needed },
     );
   }
   const { record } = slotOf(tensor.handle);

@@ -42,7 +42,7 @@ export type { RequestDeviceOptions, TimestampWrites };
  */
 export async function requestDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
   // Code that is needed once, and is asynchronous anyway, is loaded on demand.
-  return (await import("./late.js")).requestDevice(options);
+  return (await import("./lazy.js")).requestDevice(options);
 }
 
 /** Return types of functions that are not async. */
@@ -66,5 +66,5 @@ export async function timed(
   device: GPUDevice,
   run: (timestampWrites: TimestampWrites) => Synchronous,
 ): Promise<number> {
-  return (await import("./late.js")).timed(device, run);
+  return (await import("./lazy.js")).timed(device, run);
 }

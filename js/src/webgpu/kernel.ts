@@ -14,6 +14,7 @@ import {
   type RunOptions,
 } from "./checks/calls.js";
 import { checkAlive, count, useDevice } from "./device.js";
+import { explanations } from "./explanations.js";
 import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
@@ -110,7 +111,7 @@ export class Kernel {
         what: `compiling kernel "${label}"`,
         filters: ["validation"],
         explain: async (cause) =>
-          (await import("./late.js")).explain(
+          (await explanations()).explain(
             record,
             label,
             code,
@@ -204,8 +205,7 @@ export class Kernel {
       what: `kernel "${this._label}"`,
       after: [this.#compiled],
       filters: ["validation"],
-      explain: async (cause) =>
-        (await import("./late.js")).runError(this._record, this._label, cause),
+      explain: async (cause) => (await explanations()).runError(this._record, this._label, cause),
     };
   }
 

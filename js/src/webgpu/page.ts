@@ -3,12 +3,12 @@ import type { RequestDeviceOptions } from "./request.js";
 
 /**
  * The device that a page's libraries share: rules D3 to D5 of js/EXCHANGE.md. The first library
- * must register its request synchronously, so only the rest is loaded late.
+ * must register its request synchronously, so only the rest is loaded lazily.
  */
 const PAGE = Symbol.for("dlpack.device");
 const page = globalThis as { [PAGE]?: GPUDevice | Promise<GPUDevice> };
 
-const late = () => import("./late.js");
+const lazy = () => import("./lazy.js");
 
 /**
  * The page's device, which all libraries share; if there is none yet, it is requested with
@@ -22,14 +22,14 @@ export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GP
   for (;;) {
     const found = page[PAGE];
     if (found === undefined) {
-      const made = late().then(({ requestAll }) => requestAll(options.powerPreference));
+      const made = lazy().then(({ requestAll }) => requestAll(options.powerPreference));
       page[PAGE] = made;
       made.catch(() => remove(made)); // libraries that wait for it get the error too
       const device = await made;
-      return (await late()).fitting(device, options);
+      return (await lazy()).fitting(device, options);
     }
     const device = await settled(found);
-    const chosen = device && (await (await late()).fittingIfAlive(device, options));
+    const chosen = device && (await (await lazy()).fittingIfAlive(device, options));
     if (chosen) return chosen;
     remove(found);
   }

@@ -12,68 +12,60 @@ export type FrameSource = ImageSource | MediaStream | MediaStreamTrack;
 /** The source for a caller's argument; TypeError or UnsupportedError if it cannot be one. */
 export function sourceOf(given: FrameSource): Source {
   const kind = tagOf(given).slice(8, -1);
-  if (kind === "HTMLVideoElement") return new Video(given as HTMLVideoElement);
+  if (kind === "HTMLVideoElement") return videoSource(given as HTMLVideoElement);
   // A canvas's have names of their own in some browsers: CanvasCaptureMediaStream, …Track.
   if (/MediaStream$/.test(kind)) {
     const [track] = (given as MediaStream).getVideoTracks();
-    if (track) return new Track(track);
+    if (track) return trackSource(track);
     throw new UnsupportedError("frames needs a video track, and the MediaStream has none");
   }
-  if (/MediaStreamTrack$/.test(kind)) {
-    return new Track(given as MediaStreamTrack);
-  }
-  return new Drawn(given as ImageSource);
+  if (/MediaStreamTrack$/.test(kind)) return trackSource(given as MediaStreamTrack);
+  return drawnSource(given as ImageSource);
 }
 
 /** A source that shows a series of pictures. */
-export abstract class Source {
+export interface Source {
   /** Whether it shows a new picture. */
-  fresh = false;
+  fresh: boolean;
   /** Skipped pictures. */
-  skipped = 0;
+  skipped: number;
   /** Whether its picture may be gone before it is taken. */
-  readonly mayLose: boolean = false;
-  abstract readonly image: ImageSource;
-  #wake = () => {};
-
+  readonly mayLose: boolean;
+  readonly image: ImageSource;
   /**
    * @param wake - called when there is a new picture
-   * @param _end - called when nothing more will come, with the error if there is one
+   * @param end - called when nothing more will come, with the error if there is one
    */
-  start(wake: () => void, _end: (error?: unknown) => void): void {
-    this.#wake = wake;
-  }
-
+  start(wake: () => void, end: (error?: unknown) => void): void;
   /** Reports the next new picture, once. */
-  abstract watch(): void;
-
-  stop(): void {
-    this.#wake = () => {};
-  }
-
-  protected show(): void {
-    this.fresh = true;
-    this.#wake();
-  }
+  watch(): void;
+  stop(): void;
 }
 
 /** A canvas, say: new with each frame of the display, which hidden tabs have none of. */
-class Drawn extends Source {
-  #asked: number | undefined;
-
-  constructor(readonly image: ImageSource) {
-    super();
-    this.fresh = true;
-  }
-
-  override watch(): void {
-    this.#asked = request(() => this.show());
-  }
-
-  override stop(): void {
-    super.stop();
-    if (this.#asked !== undefined) cancel(this.#asked);
-  }
+function drawnSource(image: ImageSource): Source {
+  let wake = () => {};
+  let asked: number | undefined;
+  const source: Source = {
+    fresh: true,
+    skipped: 0,
+    mayLose: false,
+    image,
+    start(given) {
+      wake = given;
+    },
+    watch() {
+      asked = request(() => {
+        source.fresh = true;
+        wake();
+      });
+    },
+    stop() {
+      wake = () => {};
+      if (asked !== undefined) cancel(asked);
+    },
+  };
+  return source;
 }
 
 /** The interval without a display. */
@@ -91,60 +83,58 @@ function cancel(asked: number): void {
 }
 
 /** A <video>: new whenever it shows another picture. */
-class Video extends Source {
-  override readonly mayLose = true;
-  #asked: number | undefined;
-  #shown: number | undefined;
-  #unlisten = () => {};
-
-  constructor(readonly image: HTMLVideoElement) {
-    super();
-  }
-
-  override start(wake: () => void, end: (error?: unknown) => void): void {
-    super.start(wake, end);
-    const video = this.image;
-    const failed = () => end(unplayable(video));
-    // A <video> says nothing of a camera that was unplugged; its track does.
-    const tracks = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
-    const over = () => tracks.length > 0 && tracks.every((each) => each.readyState === "ended");
-    const ended = ({ target }: { target: unknown }) => {
-      if (target === video || over()) end();
-    };
-    for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
-    video.addEventListener("error", failed);
-    this.#unlisten = () => {
-      for (const each of [video, ...tracks]) each.removeEventListener("ended", ended);
-      video.removeEventListener("error", failed);
-    };
-    // A stream may report a picture before it has one; the next comes soon.
-    this.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
-    if (video.error) failed();
-    else if (over()) end();
-    else this.watch();
-  }
-
-  override watch(): void {
-    const video = this.image;
-    this.#forget();
-    this.#asked = video.requestVideoFrameCallback((_, { presentedFrames }) => {
-      this.#asked = undefined;
-      if (this.#shown !== undefined) this.skipped += Math.max(presentedFrames - this.#shown - 1, 0);
-      this.#shown = presentedFrames;
-      this.show();
-    });
-  }
-
-  override stop(): void {
-    super.stop();
-    this.#forget();
-    this.#unlisten();
-  }
-
-  #forget(): void {
-    if (this.#asked !== undefined) this.image.cancelVideoFrameCallback(this.#asked);
-    this.#asked = undefined;
-  }
+function videoSource(video: HTMLVideoElement): Source {
+  let wake = () => {};
+  let asked: number | undefined;
+  let shown: number | undefined;
+  let unlisten = () => {};
+  const forget = () => {
+    if (asked !== undefined) video.cancelVideoFrameCallback(asked);
+    asked = undefined;
+  };
+  const source: Source = {
+    fresh: false,
+    skipped: 0,
+    mayLose: true,
+    image: video,
+    start(given, end) {
+      wake = given;
+      const failed = () => end(unplayable(video));
+      // A <video> says nothing of a camera that was unplugged; its track does.
+      const tracks = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
+      const over = () => tracks.length > 0 && tracks.every((each) => each.readyState === "ended");
+      const ended = ({ target }: { target: unknown }) => {
+        if (target === video || over()) end();
+      };
+      for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
+      video.addEventListener("error", failed);
+      unlisten = () => {
+        for (const each of [video, ...tracks]) each.removeEventListener("ended", ended);
+        video.removeEventListener("error", failed);
+      };
+      // A stream may report a picture before it has one; the next comes soon.
+      source.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
+      if (video.error) failed();
+      else if (over()) end();
+      else source.watch();
+    },
+    watch() {
+      forget();
+      asked = video.requestVideoFrameCallback((_, { presentedFrames }) => {
+        asked = undefined;
+        if (shown !== undefined) source.skipped += Math.max(presentedFrames - shown - 1, 0);
+        shown = presentedFrames;
+        source.fresh = true;
+        wake();
+      });
+    },
+    stop() {
+      wake = () => {};
+      forget();
+      unlisten();
+    },
+  };
+  return source;
 }
 
 function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
@@ -156,29 +146,27 @@ function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
 }
 
 /** A track, shown by a <video> of our own. */
-class Track extends Video {
-  constructor(track: MediaStreamTrack) {
-    if (typeof document === "undefined") {
-      throw new UnsupportedError(
-        "a track needs a <video>, which only pages have: in a worker pass fromImage the " +
-          "VideoFrames of a MediaStreamTrackProcessor",
-      );
-    }
-    if (track.kind !== "video") {
-      throw new UnsupportedError(`frames needs a video track, not one of kind "${track.kind}"`);
-    }
-    const video = document.createElement("video");
-    super(Object.assign(video, { muted: true, playsInline: true }));
-    video.srcObject = new MediaStream([track]);
+function trackSource(track: MediaStreamTrack): Source {
+  if (typeof document === "undefined") {
+    throw new UnsupportedError(
+      "a track needs a <video>, which only pages have: in a worker pass fromImage the " +
+        "VideoFrames of a MediaStreamTrackProcessor",
+    );
   }
-
-  override start(wake: () => void, end: (error?: unknown) => void): void {
-    super.start(wake, end);
-    this.image.play().catch(() => {}); // ended before it began
+  if (track.kind !== "video") {
+    throw new UnsupportedError(`frames needs a video track, not one of kind "${track.kind}"`);
   }
-
-  override stop(): void {
-    super.stop();
-    this.image.srcObject = null;
-  }
+  const video = document.createElement("video");
+  Object.assign(video, { muted: true, playsInline: true, srcObject: new MediaStream([track]) });
+  const source = videoSource(video);
+  const { start, stop } = source;
+  source.start = (wake, end) => {
+    start(wake, end);
+    video.play().catch(() => {}); // ended before it began
+  };
+  source.stop = () => {
+    stop();
+    video.srcObject = null;
+  };
+  return source;
 }

@@ -15,7 +15,6 @@ export interface Numbered {
 const [MOST_EARLY, MOST_TEXT] = [4096, 1 << 26];
 
 export class Ordered {
-  readonly #post: (message: Numbered) => void;
   #last = 0;
   /** Bodies that are not acknowledged. */
   readonly #sent = new Map<number, unknown>();
@@ -25,9 +24,7 @@ export class Ordered {
   readonly #early = new Map<number, unknown>();
   #text = 0;
 
-  constructor(post: (message: Numbered) => void) {
-    this.#post = post;
-  }
+  constructor(private readonly post: (message: Numbered) => void) {}
 
   send(body: unknown): void {
     this.#sent.set(++this.#last, body);
@@ -70,7 +67,7 @@ export class Ordered {
   acknowledge(): void {
     if (this.#told === this.#got) return;
     this.#told = this.#got;
-    this.#post({ got: this.#got });
+    this.post({ got: this.#got });
   }
 
   /** Whether something was not acknowledged. */
@@ -85,7 +82,7 @@ export class Ordered {
 
   #put(n: number): void {
     this.#told = this.#got;
-    this.#post({ n, got: this.#got, do: this.#sent.get(n) });
+    this.post({ n, got: this.#got, do: this.#sent.get(n) });
   }
 }
 

@@ -3,7 +3,7 @@ import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { toCanvas } from "../webgpu/images.js";
-import { requestDevice } from "../webgpu/index.js";
+import { requestDevice } from "../webgpu/request.js";
 import { newSession } from "../wire/endpoint.js";
 import { Direct } from "./direct.js";
 import { type Content, Session, VERSION } from "./session.js";
@@ -88,7 +88,7 @@ export class Page {
   async #offer(): Promise<void> {
     this.#own = newSession();
     try {
-      const device = await requestDevice();
+      const device = await requestDevice({});
       this.#device = device;
       this.#facts = { webgpu: true, origin: globalThis.origin, ...factsOf(device) };
       device.lost.then(({ reason, message }) => this.#lose(device, `${reason}: ${message}`));

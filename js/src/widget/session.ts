@@ -22,7 +22,6 @@ export type Content = Record<string, unknown>;
 export type Post = (content: Content, frame?: readonly Uint8Array[]) => void;
 
 export class Session {
-  readonly #post: Post;
   readonly #wire: Wire;
   readonly #orders: Ordered;
   readonly #work: Work;
@@ -39,11 +38,10 @@ export class Session {
    */
   constructor(
     device: GPUDevice,
-    post: Post,
+    private readonly post: Post,
     tensors: NamedTensors,
     draw: (tensor: Tensor) => Promise<void>,
   ) {
-    this.#post = post;
     this.#orders = new Ordered((message) => this.#put(message));
     this.#wire = new Wire({
       send: (header, payload) =>
@@ -73,7 +71,7 @@ export class Session {
 
   /** Takes a message of the kernel; throws for one that is damaged. */
   receive(content: Content, buffers: readonly Uint8Array[]): void {
-    if ("ping" in content) this.#post({ pong: true });
+    if ("ping" in content) this.post({ pong: true });
     else if ("frame" in content) this.#wire.receive(...(buffers as [Uint8Array]));
     else if ("got" in content) {
       const bodies = this.#orders.receive(content as Partial<Numbered>);
@@ -113,7 +111,7 @@ export class Session {
 
   #put(message: Numbered): void {
     this.#sentAt = performance.now();
-    this.#post({ ...message });
+    this.post({ ...message });
   }
 
   #acknowledge(): void {

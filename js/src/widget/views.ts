@@ -1,6 +1,7 @@
 /** Tensors over parts of a tensor, as a kernel describes them. */
 
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
+import { releasing } from "../core/releasing.js";
 import { checkShape, checkStrides, checkSubByte, spanOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { adoptSlot } from "../webgpu/buffers.js";
@@ -34,15 +35,8 @@ export function viewOf(
 /** The bytes of a row-major tensor in a buffer of their own, which is read in pieces. */
 export function copyOf({ _managed: { handle, start, nbytes } }: Tensor): Tensor {
   const [uint8, skip] = [dtypeNamed("uint8"), start % 4]; // copies begin at whole words
-  const words = adoptSlot(handle, start - skip, uint8, [skip + nbytes], true);
-  try {
-    const copy = words.pack();
-    try {
-      return new Tensor(adoptSlot(copy.handle, skip, uint8, [nbytes], true));
-    } finally {
-      copy.release();
-    }
-  } finally {
-    words.release();
-  }
+  return releasing(adoptSlot(handle, start - skip, uint8, [skip + nbytes], true), (words) => {
+    const first = ({ handle }: typeof words) => adoptSlot(handle, skip, uint8, [nbytes], true);
+    return releasing(words.pack(), (copy) => new Tensor(first(copy)));
+  });
 }

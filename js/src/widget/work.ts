@@ -3,14 +3,17 @@
 import { dtypeNamed } from "../core/dtype.js";
 import { DLPackError, quietly, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
 import type { Argument } from "../webgpu/checks/calls.js";
+import * as compiling from "../webgpu/compiling.js";
 import { useDevice } from "../webgpu/device.js";
+import { loadExplanations } from "../webgpu/explanations.js";
 import { calledAt } from "../webgpu/faults.js";
-import { timed } from "../webgpu/index.js";
 import { Kernel } from "../webgpu/kernel.js";
+import { timed } from "../webgpu/timing.js";
 import {
   type Arriving,
   type Call,
@@ -39,6 +42,8 @@ export interface Surroundings {
   readonly tensors: NamedTensors;
 }
 
+loadExplanations(async () => compiling);
+
 /** Bytes of a tensor that is read back as a whole; a larger one is read in pieces. */
 const MOST_WHOLE = 4 << 20;
 /** Names of cancelled elements that may still arrive. */
@@ -48,8 +53,6 @@ type Named<T> = [T | undefined, unknown];
 
 /** Tensors and kernels by number. A number whose making failed keeps the error. */
 export class Work {
-  readonly #device: GPUDevice;
-  readonly #page: Surroundings;
   readonly #tensors = new Map<number, Named<Tensor>>();
   readonly #kernels = new Map<number, Named<Kernel>>();
   /** The names that the script knows tensors by, and their numbers. */
@@ -63,10 +66,10 @@ export class Work {
   #isBusy = false;
   #ended = false;
 
-  constructor(device: GPUDevice, page: Surroundings) {
-    this.#device = device;
-    this.#page = page;
-  }
+  constructor(
+    private readonly device: GPUDevice,
+    private readonly page: Surroundings,
+  ) {}
 
   /** Does an operation after all earlier ones; cancels at once. It never throws. */
   add(operation: Operation): void {
@@ -88,7 +91,7 @@ export class Work {
   end(): void {
     this.#ended = true;
     this.#queue.length = 0;
-    for (const key of this.#given.keys()) this.#page.tensors.set(key, undefined);
+    for (const key of this.#given.keys()) this.page.tensors.set(key, undefined);
     for (const [tensor] of this.#tensors.values()) tensor?.release();
     for (const found of this.#arrived.values()) if (!(found instanceof Error)) found.release();
     this.#given.clear();
@@ -135,7 +138,7 @@ export class Work {
   #do(given: Exclude<Operation, Cancel>): Promise<void> | void {
     switch (given.op) {
       case "empty": {
-        const record = useDevice(this.#device);
+        const record = useDevice(this.device);
         const made = emptyOnDevice(
           record,
           checkShape(checkList(given.shape)),
@@ -164,7 +167,7 @@ export class Work {
       case "time":
         this.#answer(
           given,
-          timed(this.#device, (timestampWrites) => {
+          timed(this.device, (timestampWrites) => {
             this.#run(given.call, timestampWrites);
             this.#wrote(given.call.writes);
           }),
@@ -177,7 +180,7 @@ export class Work {
         this.#answer(given, this.#read(given.what, given.names, given.site));
         return;
       case "settle":
-        this.#answer(given, this.#device.queue.onSubmittedWorkDone());
+        this.#answer(given, this.device.queue.onSubmittedWorkDone());
         return;
       case "canvas":
         this.#answer(given, this.#draw(given.what));
@@ -203,7 +206,7 @@ export class Work {
     if (given.reply !== undefined) this.#reply(given, undefined, error);
     else if (!isKept) {
       const { site } = given as { site?: unknown };
-      quietly(() => this.#page.report(error, typeof site === "number" ? site : 0));
+      quietly(() => this.page.report(error, typeof site === "number" ? site : 0));
     }
   }
 
@@ -259,7 +262,7 @@ export class Work {
   /** What cannot be sent now is sent again with what the channel has lost. */
   #reply({ reply }: Operation, value: unknown, error?: unknown): void {
     if (this.#ended || reply === undefined) return;
-    quietly(() => this.#page.reply(reply, value, error));
+    quietly(() => this.page.reply(reply, value, error));
   }
 
   /** Waits for elements; the result is the caller's. */
@@ -273,25 +276,14 @@ export class Work {
     this.#arrived.delete(name);
     if (found === undefined) throw new DLPackError("the page was closed");
     if (found instanceof Error) throw found;
-    try {
-      return viewOf(found, { shape, dtype, padded });
-    } finally {
-      found.release();
-    }
+    return releasing(found, () => viewOf(found, { shape, dtype, padded }));
   }
 
   #write(given: Operation & { op: "write" }): Promise<void> | void {
     const write = (source: Tensor) => {
-      try {
-        const to = this.#view(given.to);
-        try {
-          calledAt(given.site, () => to.write(source));
-        } finally {
-          to.release();
-        }
-      } finally {
-        source.release();
-      }
+      releasing(source, () => {
+        releasing(this.#view(given.to), (to) => calledAt(given.site, () => to.write(source)));
+      });
     };
     if (given.source) write(this.#view(given.source));
     else return this.#take(given as Arriving).then(write);
@@ -303,13 +295,13 @@ export class Work {
     const tensor = what ? this.#view(what) : undefined;
     if (what) this.#given.set(key, what.id);
     else this.#given.delete(key);
-    this.#page.tensors.set(key, tensor);
+    this.page.tensors.set(key, tensor);
   }
 
   /** Tells the script that tensors with these numbers have other elements. */
   #wrote(ids: readonly number[]): void {
     for (const [key, id] of [...this.#given]) {
-      if (ids.includes(id)) this.#page.tensors.changed(key);
+      if (ids.includes(id)) this.page.tensors.changed(key);
     }
   }
 
@@ -330,14 +322,14 @@ export class Work {
   async #draw(what: View): Promise<void> {
     const tensor = this.#view(what);
     try {
-      await this.#page.draw(tensor);
+      await this.page.draw(tensor);
     } finally {
       tensor.release();
     }
   }
 
   #compile({ wgsl, entry, label, check, parts, site }: KernelSource): Kernel {
-    return calledAt(site, () => new Kernel(this.#device, wgsl, { entry, label, check }, parts));
+    return calledAt(site, () => new Kernel(this.device, wgsl, { entry, label, check }, parts));
   }
 
   #run(
@@ -361,7 +353,7 @@ export class Work {
     const targets = found.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
     try {
       for (const each of found) if (each.status === "rejected") throw each.reason;
-      await Promise.all(targets.map((tensor, i) => this.#page.send(names[i] as string, tensor)));
+      await Promise.all(targets.map((tensor, i) => this.page.send(names[i] as string, tensor)));
     } finally {
       for (const target of targets) target.release();
     }

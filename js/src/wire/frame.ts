@@ -1,4 +1,5 @@
 /** Frames as bytes: js/WIRE.md describes them. Everything foreign is checked here. */
+import { concat } from "../core/bytes.js";
 import type { CopyOf, DType } from "../core/dtype.js";
 import { tagOfDType } from "../open/dtypes.js";
 import { malformed, nbytesOf } from "../open/entry.js";
@@ -126,10 +127,7 @@ export function cut(text: string): string {
 
 /** Header and elements as one message. */
 export function joined(header: Uint8Array, payload: Uint8Array): Bytes {
-  const whole = new Uint8Array(header.length + payload.length);
-  whole.set(header);
-  whole.set(payload, header.length);
-  return whole;
+  return concat([header, payload]);
 }
 
 function pieceOf(found: [string, unknown][], metadata: Record<string, string>): Piece {

@@ -1,7 +1,9 @@
 /** The receiving half of an endpoint: tensors that the other side writes. */
+
 import type { DType } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { releasing } from "../core/releasing.js";
 import { sameShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { nbytesOf } from "../open/entry.js";
@@ -34,12 +36,10 @@ export interface Received {
 }
 
 class Incoming {
-  readonly nbytes: number;
   readonly id: number;
   readonly name: string;
   readonly #type: DType;
   readonly #shape: readonly number[];
-  readonly #tensor: Tensor;
   /** All elements along one axis. */
   readonly #flat: Tensor;
   /** Versions by byte. */
@@ -55,13 +55,15 @@ class Incoming {
   /** Versions that are complete while other bytes were never written. */
   #early: Received[] = [];
 
-  constructor({ id, name, type, shape }: Piece, nbytes: number, tensor: Tensor) {
-    this.nbytes = nbytes;
+  constructor(
+    { id, name, type, shape }: Piece,
+    readonly nbytes: number,
+    private readonly tensor: Tensor,
+  ) {
     this.id = id;
     this.name = name;
     this.#type = type;
     this.#shape = shape;
-    this.#tensor = tensor;
     this.#flat = tensor.reshape([tensor.size]);
   }
 
@@ -89,11 +91,7 @@ class Incoming {
   write({ first, last, version, type }: Piece, payload: Uint8Array): void {
     for (const [from, to] of this.#written.below(first, last, version)) {
       const part = this.#flat.slice([from / type.step, to / type.step]);
-      try {
-        part.write(payload.subarray(from - first, to - first) as never);
-      } finally {
-        part.release();
-      }
+      releasing(part, () => part.write(payload.subarray(from - first, to - first) as never));
     }
   }
 
@@ -110,7 +108,7 @@ class Incoming {
     else {
       this.#settle(version);
       const { name, id } = this;
-      this.#early.push({ name, id, version, begin, end, tensor: this.#tensor });
+      this.#early.push({ name, id, version, begin, end, tensor: this.tensor });
     }
     if (this.#filled < this.nbytes) {
       this.#filled = written.reach(this.#filled, 1);
@@ -125,7 +123,7 @@ class Incoming {
 
   release(): void {
     this.#flat.release();
-    this.#tensor.release();
+    this.tensor.release();
   }
 
   #settle(version: number): void {
@@ -137,8 +135,6 @@ class Incoming {
 
 /** Tensors by id. A piece that cannot be accepted throws, and changes nothing. */
 export class Receiving {
-  readonly #limit: number;
-  readonly #device: GPUDevice | undefined;
   readonly #ids = new Map<number, Incoming>();
   /** Of each name: the ids in use, and the latest that is complete. */
   readonly #named = new Map<string, Set<number>>();
@@ -147,10 +143,10 @@ export class Receiving {
   #held = 0;
   #entries = 0;
 
-  constructor(limit: number, device: GPUDevice | undefined) {
-    this.#limit = limit;
-    this.#device = device;
-  }
+  constructor(
+    private readonly limit: number,
+    private readonly device: GPUDevice | undefined,
+  ) {}
 
   /** Takes a piece; gives what is complete now. */
   take(piece: Piece, payload: Uint8Array): Received[] {
@@ -164,7 +160,7 @@ export class Receiving {
     }
     const total = nbytesOf(piece);
     const isWord = (at: number) => at % 4 === 0 || at === total;
-    if (this.#device && ![begin, end, first, last].every(isWord)) {
+    if (this.device && ![begin, end, first, last].every(isWord)) {
       throw refusal(piece, "WebGPU writes whole words of 4 bytes: send a part of whole words");
     }
     const incoming = known ?? this.#make(piece, total);
@@ -237,10 +233,10 @@ export class Receiving {
 
   #make(piece: Piece, nbytes: number): Incoming {
     const { type, shape } = piece;
-    if (nbytes > this.#limit - this.#held) {
+    if (nbytes > this.limit - this.#held) {
       throw refusal(
         piece,
-        `it takes ${nbytes} bytes, and ${this.#limit - this.#held} of the limit of ${this.#limit} ` +
+        `it takes ${nbytes} bytes, and ${this.limit - this.#held} of the limit of ${this.limit} ` +
           "are left: the receiver's option limit changes it",
       );
     }
@@ -251,7 +247,7 @@ export class Receiving {
   }
 
   #empty(shape: readonly number[], type: DType, nbytes: number): Tensor {
-    if (this.#device) return emptyOnDevice(useDevice(this.#device), shape, type);
+    if (this.device) return emptyOnDevice(useDevice(this.device), shape, type);
     const array = new type.View(Math.ceil(nbytes / type.View.BYTES_PER_ELEMENT));
     return Tensor.fromTypedArray(array, { shape, dtype: type.name }) as Tensor;
   }

@@ -125,9 +125,6 @@ export interface Credit {
 
 /** Writes in order, in pieces, with at most the window's bytes on their way. */
 export class Sending {
-  readonly #piece: number;
-  readonly #post: (frame: Piece | Control, payload?: Uint8Array) => void;
-  readonly #now: () => number;
   readonly #remotes = new Map<number, RemoteTensor>();
   /** Those of each name, the oldest first. */
   readonly #named = new Map<string, Set<RemoteTensor>>();
@@ -138,14 +135,10 @@ export class Sending {
   #credit: Credit | undefined;
 
   constructor(
-    piece: number,
-    post: (frame: Piece | Control, payload?: Uint8Array) => void,
-    now: () => number,
-  ) {
-    this.#piece = piece;
-    this.#post = post;
-    this.#now = now;
-  }
+    private readonly piece: number,
+    private readonly post: (frame: Piece | Control, payload?: Uint8Array) => void,
+    private readonly now: () => number,
+  ) {}
 
   /** A new tensor of the other side. */
   open(name: string, tensor: Tensor): RemoteTensor {
@@ -178,7 +171,7 @@ export class Sending {
 
   /** Sends again what was sent before that time. The next time waits twice as long. */
   resend(before: number): void {
-    const now = this.#now();
+    const now = this.now();
     for (const flight of [...this.#flights.values()]) {
       if (flight.at > before || !this.#credit) continue;
       this.#sendAgain(flight);
@@ -272,7 +265,7 @@ export class Sending {
       const { remote, version, next, end } = write;
       const { window, piece } = this.#credit;
       // Pieces end at multiples of their size: whole elements, and whole words of a GPU.
-      const size = Math.floor(Math.min(this.#piece, piece) / 64) * 64;
+      const size = Math.floor(Math.min(this.piece, piece) / 64) * 64;
       const last = Math.min(end, (Math.floor(next / size) + 1) * size);
       const isFull = this.#bytes + last - next > window || this.#flights.size >= MOST_FLYING;
       if (this.#flights.size > 0 && isFull) return;
@@ -290,17 +283,17 @@ export class Sending {
 
   #send(flight: Flight): void {
     const { remote, version, first, last, write } = flight;
-    flight.at = this.#now();
+    flight.at = this.now();
     const id = remote._id;
     if (write === undefined) {
-      this.#post({ op: "free", id, version });
+      this.post({ op: "free", id, version });
       return;
     }
     const { begin, end, source } = write;
     const { name, _type: type, shape } = remote;
     const piece = { op: "piece", name, type, shape, id, version, begin, end, first, last } as const;
     const post = (bytes: Uint8Array) => {
-      if (this.#flights.get(keyOf(flight)) === flight) this.#post(piece, bytes);
+      if (this.#flights.get(keyOf(flight)) === flight) this.post(piece, bytes);
     };
     const fail = (error: DLPackError) => this.end(remote, error);
     try {

@@ -1,4 +1,4 @@
-/** All asynchronous code, loaded at the first use of any of it. */
+/** Asynchronous code, loaded at the first use of any of it. */
 export { batchError, explain, runError } from "./compiling.js";
 export {
   fitting,

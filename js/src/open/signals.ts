@@ -2,7 +2,7 @@ import type { AbortSignal } from "../core/globals.js";
 import { unlessAborted } from "../exchange/produce.js";
 
 /** The result of work, or the reason of a signal that is aborted, even if the work never ends. */
-export function unlessEnded<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   const given = signal as globalThis.AbortSignal | undefined;
   if (!given?.aborted) return unlessAborted(work, given);
   work.catch(() => {});
@@ -10,7 +10,7 @@ export function unlessEnded<T>(work: Promise<T>, signal: AbortSignal | undefined
 }
 
 /** One signal of several, like `AbortSignal.any` in newer engines. */
-export class Ending {
+export class LinkedSignal {
   readonly #controller = new AbortController();
   readonly #ends: (() => void)[] = [];
 

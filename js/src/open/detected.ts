@@ -1,7 +1,7 @@
 /** Detects wrong files by their first bytes: web pages, pointers of Git LFS, gzip. */
 
 /** Bytes to check. */
-export const STRANGE = 64;
+export const HEAD_BYTES = 64;
 
 const GZIP = [0x1f, 0x8b, 8];
 const RAW = 'if these are the elements, give the format "raw"';
@@ -11,7 +11,7 @@ const RAW = 'if these are the elements, give the format "raw"';
  *
  * @param contentType - the server's; trusted if it is that of a web page
  */
-export function strangerOf(
+export function detectWrongFile(
   head: Uint8Array,
   contentType: string | null = null,
 ): string | undefined {

@@ -4,7 +4,7 @@ import { skip } from "./report.js";
 import type { BufferLike, DeviceLike } from "./types.js";
 import type { Kind } from "./values.js";
 
-export interface Room {
+export interface OfferMemory {
   /** `data` of an exchange, of the bytes from `start` to `stop`. */
   data(start: number, stop: number): object;
   /** Overwrites all of it. */
@@ -29,7 +29,7 @@ const CLASSES: Record<string, ViewClass> = {
   ...{ float32: Float32Array, float64: Float64Array },
 };
 
-export function arrayRoom(size: number, place: ArrayPlace, kind: Kind): Room {
+export function arrayMemory(size: number, place: ArrayPlace, kind: Kind): OfferMemory {
   if (place === "shared" && typeof SharedArrayBuffer === "undefined") {
     skip("there is no SharedArrayBuffer here");
   }
@@ -60,7 +60,7 @@ export function arrayRoom(size: number, place: ArrayPlace, kind: Kind): Room {
   };
 }
 
-export function deviceRoom(size: number, device: DeviceLike, usage: number): Room {
+export function deviceMemory(size: number, device: DeviceLike, usage: number): OfferMemory {
   const buffer: BufferLike = device.createBuffer({ size: Math.max(size, 4), usage: usage | 4 | 8 });
   return {
     data: () => buffer,
