@@ -35,7 +35,7 @@ from .._files.headers import malformed
 from .._tensor.tensor import Tensor
 from .locked import locked
 from .record import PageGPU, PageRecord
-from .replies import Reply, pending
+from .replies import Reply, end, pending
 from .transfers import Transfers
 
 #: The version of these messages, for pages of another version of this library.
@@ -73,7 +73,7 @@ class Link(Transfers):
         gpu: PageGPU,
         patience: float,
     ) -> None:
-        record = PageRecord(device_id, gpu)
+        record = PageRecord(device_id, gpu, self)
         super().__init__(self._put, record, (_PIECE, _WINDOW, _RESEND_S))
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
@@ -150,7 +150,7 @@ class Link(Transfers):
             return
         self._direct, self._direct_thread = send, threading.get_ident()
         self._hang_up = hang_up
-        self._found_out()
+        end(self.tried, None)
 
     @locked
     def detach(self, send: Post) -> None:
@@ -163,10 +163,6 @@ class Link(Transfers):
             self._put({"ping": True})
             self._wire.connect()
             self.orders.resend()
-
-    def _found_out(self) -> None:
-        if not self.tried.done():
-            self.tried.set_result(None)
 
     @locked
     def ping(self) -> None:
@@ -212,7 +208,7 @@ class Link(Transfers):
         elif "pong" in content:
             self._leaving = False
         elif "apart" in content:
-            self._found_out()
+            end(self.tried, None)
         elif "frame" in content:
             if not 1 <= len(buffers) <= 2:
                 raise BufferError(f"a frame in {len(buffers)} buffers")
@@ -268,7 +264,7 @@ class Link(Transfers):
         hang_up, self._hang_up = self._hang_up, _nothing
         hang_up()
         self._wire.close()
-        self._found_out()
+        end(self.tried, None)
         self._replies.fail(lost)
         for name in [*self._ways]:
             self._give_up(name, lost())

@@ -30,7 +30,7 @@ from pyodide.ffi import (
 
 from ... import _core
 from ..calls import Call, calling, warn
-from ..checks import Arguments
+from ..checks import Arguments, Counts
 
 _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
 # Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
@@ -171,7 +171,7 @@ def invoke[*Ts, R](function: Callable[[*Ts], R], /, *args: *Ts) -> R:
 
 def invoke_with[*Ts, R](
     number: int,
-    counts: tuple[int, ...],
+    counts: Counts,
     arguments: Arguments,
     function: Callable[[*Ts], R],
     /,
