@@ -32,7 +32,7 @@ from .._kernels.batch import batch
 from .._kernels.kernel import Kernel
 from .._layout.dtype import DType
 from .._tensor.device import Device
-from .._tensor.tensor import Tensor, from_buffer, made
+from .._tensor.tensor import Tensor, from_buffer
 from . import _numbers
 from ._kept import Kept
 
@@ -185,7 +185,7 @@ class Memory(Allocator):
             )
         try:
             here = place()
-            return made(here.backend.empty((size,), _BYTES, here.device.id))
+            return here.backend.empty((size,), _BYTES, here.device.id)
         except DeviceLostError:
             raise
         except BufferError as error:  # tinygrad adds what it has allocated
@@ -205,7 +205,7 @@ class Memory(Allocator):
                 "needs JSPI and a call from async Python): use "
                 "`await dlpack_web.tinygrad.to_host(t)`"
             )
-        with made(_core.from_buffer(dest.cast("B"))) as target:
+        with _core.from_buffer(dest.cast("B")) as target:
             gpu.read_blocking([src], [target])
 
     def _transfer(self, dest: Tensor, src: Tensor, sz: int, **_: Any) -> None:
