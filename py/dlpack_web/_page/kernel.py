@@ -7,7 +7,7 @@ from typing import Any
 from .._backends.calls import Call
 from .._backends.checks import Arguments, Counts, ShaderSource
 from .._backends.model import kernel
-from .._backends.model.arguments import bind, check_apart, pack_number
+from .._backends.model.arguments import bind, check_aliasing, pack_number
 from .._backends.model.batch import Calls, Recorded, held
 from .._backends.model.kernel import views_of
 from .._backends.model.views import View
@@ -77,7 +77,7 @@ class Kernel(kernel.Kernel):
                 bound[i] = bind(self._record, each, i, declared, self._check)
             else:
                 pack_number(each, i, declared)
-        check_apart(views, bound)
+        check_aliasing(views, bound)
         facts = [
             fact_of(each) if isinstance(each, View) else _number(each) for each in views
         ]

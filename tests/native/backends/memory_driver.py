@@ -147,7 +147,7 @@ class Kernel(kernel.Kernel):
 class Batch(batch.Batch):
     def _submit(self, calls: Any) -> None:
         for call in calls:
-            for view, one in call.asides:
+            for view, one in call.copies:
                 source = view.slot.buffer.bytes[view.start :][: view.nbytes]
                 one.slot.buffer.bytes[: view.nbytes] = source
                 one.slot.buffer.bytes[view.nbytes :] = 0

@@ -110,7 +110,7 @@ class Kernel(kernel.Kernel):
         group: Any,
         options: dict[str, Any],
     ) -> None:
-        """The pass, and copies from what was copied aside back to its tensors."""
+        """The pass, and copies from what is bound as a copy back to its tensor."""
         compute = encoder.begin_compute_pass(**options)
         compute.set_pipeline(self.pipeline)
         compute.set_bind_group(0, group)
@@ -188,15 +188,15 @@ class Batch(batch.Batch):
 
     def _encode(self, encoder: Any, call: Ready) -> None:
         record = self._record
-        for view, one in call.asides:
-            aside, words = one.slot.buffer, round_up(view.nbytes, 4)
+        for view, one in call.copies:
+            staging, words = one.slot.buffer, round_up(view.nbytes, 4)
             if view.nbytes > 0:
-                copied = view.slot.buffer, view.start, aside, 0, view.nbytes
+                copied = view.slot.buffer, view.start, staging, 0, view.nbytes
                 record.encode_copy(encoder, *copied)
                 record.count("copied", view.nbytes)
             # The shader may have written to the padding in an earlier run.
             if one.written and one.size > words:
-                encoder.clear_buffer(aside, words, one.size - words)
+                encoder.clear_buffer(staging, words, one.size - words)
         call.kernel.encode(encoder, call.bound, call.groups, call.group, {})
 
 

@@ -120,7 +120,7 @@ class Ready(Recorded):
     group: Any
     fault: Fault | None
     #: Arguments that are copied before the pass.
-    asides: Sequence[tuple[View, Bound]]
+    copies: Sequence[tuple[View, Bound]]
 
 
 class Batch(Calls[Ready]):
@@ -167,19 +167,19 @@ class Batch(Calls[Ready]):
             if one.temporary:
                 size = one.slot.buffer.size
                 holds.append(tensor_over(one.slot, (size,), _BYTES))
-        asides = [
+        copies = [
             (view, one)
             for view, one in zip(views, bound, strict=True)
             if one.temporary and isinstance(view, View)
         ]
-        sources = {id(one): view.part() for view, one in asides}
+        sources = {id(one): view.part() for view, one in copies}
         used = [one for one in bound if not one.temporary or id(one) in sources]
         reads = [sources.get(id(one), one.part()) for one in used if not one.written]
         writes = [sources.get(id(one), one.part()) for one in used if one.written]
         for one in bound:
             if one.written:
                 one.slot.filled = max(one.slot.filled, one.offset + one.size)
-        ready = bound, groups, group, fault, asides
+        ready = bound, groups, group, fault, copies
         return Ready(kernel, own, counts, place, reads, writes, holds, *ready)
 
     def _group(

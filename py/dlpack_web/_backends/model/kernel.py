@@ -6,7 +6,7 @@ from typing import Any
 from ... import _core
 from ..checks import Arguments, Counts, ShaderSource, with_lines
 from . import messages
-from .arguments import Bound, bind, bind_number, count_of, separate
+from .arguments import Bound, bind, bind_number, count_of, resolve_aliasing
 from .faults import Fault
 from .record import Record
 from .views import View
@@ -37,7 +37,7 @@ class Kernel:
     def _dispatch(
         self, bound: Sequence[Bound], groups: Counts, timestamps: Any
     ) -> None:
-        """Runs the shader, and copies back what was copied aside."""
+        """Runs the shader, and copies back what is bound as a copy."""
         raise NotImplementedError
 
     async def ready(self) -> None:
@@ -64,7 +64,7 @@ class Kernel:
     def prepare(
         self, counts: Counts, views: Sequence[Any]
     ) -> tuple[list[Bound], Counts]:
-        """Checks the arguments and counts, and copies aside what must be."""
+        """Checks the arguments and counts, and copies what cannot be bound in place."""
         record = self._record
         groups = self.check_call(counts, views)
         bound = [
@@ -73,7 +73,7 @@ class Kernel:
             else bind_number(record, view, i, self.declared(i))
             for i, view in enumerate(views)
         ]
-        separate(record, views, bound)
+        resolve_aliasing(record, views, bound)
         return bound, groups
 
     def declared(self, index: int) -> Binding | None:

@@ -76,8 +76,8 @@ def _write_from_gpu(view: View, source: View) -> None:
         copy_into(source, view.slot, view.start)
         return
     # WebGPU does not copy within a buffer, so copy through another one.
-    aside = copy_of(source)
-    copied = tensor_over(aside, source.shape, source.dtype, source.padded)
+    staging = copy_of(source)
+    copied = tensor_over(staging, source.shape, source.dtype, source.padded)
     copy_into(View(copied), view.slot, view.start)
 
 
