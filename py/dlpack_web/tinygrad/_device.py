@@ -34,7 +34,7 @@ from .._layout.dtype import DType
 from .._tensor.device import Device
 from .._tensor.tensor import Tensor, from_buffer
 from . import _numbers
-from ._kept import Kept
+from ._cache import Cache
 
 NAME = "WEBGPU"
 _BYTES = DType("uint8")
@@ -103,7 +103,7 @@ class Place:
 
 
 _found: Place | None = None
-_kept: Kept | None = None
+_cache: Cache | None = None
 
 
 def place() -> Place:
@@ -150,8 +150,8 @@ class WGSLRenderer(wgsl.WGSLRenderer):
                 "(which needs the device's feature shader-f16) before it comes to "
                 f"{NAME}"
             ) from None
-        if _kept is not None:
-            _kept.soon()
+        if _cache is not None:
+            _cache.soon()
         return source
 
     def render_kernel(
@@ -355,7 +355,7 @@ def use(device: Device) -> None:
     the environment to allow: pages have none, and a GPU device survives no fork.
     Without a compiler Python interprets what tinygrad does on the CPU: reading a
     constant is that, too."""
-    global _kept
+    global _cache
     opened = Devices[NAME] if NAME in Devices._opened_devices else None
     if opened is not None and not isinstance(opened, WebGpuDevice):
         raise BufferError(
@@ -377,6 +377,6 @@ def use(device: Device) -> None:
     helpers.PARALLEL.value = int(os.environ["PARALLEL"])
     helpers.JIT_BATCH_SIZE.value = int(os.environ["JIT_BATCH_SIZE"])
     facts = _arch(), place().sizes()
-    if _kept is None or _kept.facts != facts:
-        _kept = Kept(WGSLRenderer, facts)
-        _kept.load()
+    if _cache is None or _cache.facts != facts:
+        _cache = Cache(WGSLRenderer, facts)
+        _cache.load()

@@ -280,7 +280,7 @@ async def settle(device_id: int) -> None:
     await finish(invoke(calls().devices.settle, device_id))
 
 
-# --- what is kept between visits ---
+# --- the cache between visits ---
 
 _CACHE = "dlpack_web"
 # CacheStorage has addresses for names. Nothing is requested from this one.
@@ -289,12 +289,12 @@ _MOST = 128  # entries; then the oldest is deleted
 
 
 async def _open() -> Any:
-    """None where nothing can be kept: not in Node, in insecure pages, in some frames."""
+    """None where nothing can be cached: not in Node, in insecure pages, in some frames."""
     caches = getattr(js, "caches", None)
     return caches and await caches.open(_CACHE)
 
 
-async def kept(folder: str) -> dict[str, bytes] | None:
+async def cached(folder: str) -> dict[str, bytes] | None:
     found = {}
     address = f"{_ADDRESS}{folder}/"
     try:
@@ -310,7 +310,7 @@ async def kept(folder: str) -> dict[str, bytes] | None:
     return found
 
 
-async def keep(folder: str, name: str, data: bytes) -> None:
+async def cache(folder: str, name: str, data: bytes) -> None:
     try:
         cache = await _open()
         if cache is not None:

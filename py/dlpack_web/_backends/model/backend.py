@@ -246,13 +246,13 @@ class Backend:
     def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
         return javascript.calls()  # raises: there is none outside of pages
 
-    # --- what is kept between visits --------------------------------------------------
+    # --- the cache between visits -----------------------------------------------------
 
-    async def kept(self, folder: str) -> dict[str, bytes] | None:
-        """All of a folder, by name; None: nothing can be kept here."""
+    async def cached(self, folder: str) -> dict[str, bytes] | None:
+        """All of a folder, by name; None: nothing can be cached here."""
         return None
 
-    async def keep(self, folder: str, name: str, data: bytes) -> None:
+    async def cache(self, folder: str, name: str, data: bytes) -> None:
         raise BufferError("only browsers keep data between visits")
 
     def refused(self, what: str) -> BufferError:
