@@ -29,6 +29,7 @@ from pyodide.ffi import (
 )
 
 from ... import _core
+from ..._layout.words import IN_PYTHON
 from ..calls import Call, calling, warn
 from ..checks import Arguments, Counts
 
@@ -106,10 +107,9 @@ def _translated(error: Any) -> BaseException:
 
 def _in_python(message: str) -> str:
     """Replaces JavaScript's names in a message by Python's."""
-    message = message.replace("; convert: true converts", "; convert=True converts")
-    return re.sub(
-        r"requestDevice\(\{ (\w+): (\d+) \}\)", r"request_device(\1=\2)", message
-    )
+    for javascript, python in IN_PYTHON.items():
+        message = re.sub(javascript, python, message)
+    return message
 
 
 def _locate(made: Any, error: Any) -> None:
