@@ -79,9 +79,7 @@ class Page(anywidget.AnyWidget):
         shows the widget yet; DeviceLostError if it is gone."""
         return self._host.device
 
-    @property
-    def _page_device(self) -> Device:
-        return self.device
+    _page_device = device
 
     @property
     def direct(self) -> bool:

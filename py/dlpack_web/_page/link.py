@@ -47,14 +47,7 @@ _AWAY_S = 2.0  # longer between two looks, Python was busy and could not hear
 _RESEND_S = 30.0  # doubled each time
 _MOST_DOUBLED = 10
 _GONE = "its page was closed or reloaded"
-
-
-def _no_one(content: dict[str, Any], buffers: Sequence[Any]) -> None:
-    """Sends nothing."""
-
-
-def _nothing() -> None:
-    """Ends nothing."""
+_NOTHING: Callable[[], object] = lambda: None
 
 
 type Post = Callable[[dict[str, Any], Sequence[Any]], object]
@@ -82,7 +75,7 @@ class Link(Transfers):
         #: The threads on which messages arrive: by the notebook, and directly.
         self._thread, self._direct_thread = threading.get_ident(), 0
         self._direct: Post | None = None
-        self._hang_up: Callable[[], object] = _nothing
+        self._hang_up: Callable[[], object] = _NOTHING
         #: What the page needs to send messages directly, if it may.
         self.offer: dict[str, str] | None = None
         #: Done as soon as that is known.
@@ -142,7 +135,7 @@ class Link(Transfers):
         return self._direct is not None
 
     @locked
-    def attach(self, send: Post, hang_up: Callable[[], object] = _nothing) -> None:
+    def attach(self, send: Post, hang_up: Callable[[], object] = _NOTHING) -> None:
         """From now on messages go this way. Its own arrive on this thread. hang_up: ends
         it, when the page is gone."""
         if self.record.lost is not None:
@@ -158,7 +151,7 @@ class Link(Transfers):
         another reason."""
         if self._direct is not send:
             return
-        self._direct, self._hang_up = None, _nothing
+        self._direct, self._hang_up = None, _NOTHING
         if self.record.lost is None:
             self._put({"ping": True})
             self._wire.connect()
@@ -260,8 +253,8 @@ class Link(Transfers):
             return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
         # Backends of pages stay: they must not keep the widget, nor what the page sent.
-        self._post, self._direct = _no_one, None
-        hang_up, self._hang_up = self._hang_up, _nothing
+        self._post, self._direct = lambda content, buffers: None, None
+        hang_up, self._hang_up = self._hang_up, _NOTHING
         hang_up()
         self._wire.close()
         end(self.tried, None)
