@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LITERAL = r"(?:`[^`]*`|\"[^\"]*\")"
 MESSAGE = rf"// In Python: (\w+)\((.*)\)\n\s*({LITERAL}(?:\s*\+\s*{LITERAL})*)"
 WORDS = {
-    **runpy.run_path(str(ROOT / "py/dlpack_web/_layout/words.py"))["IN_PYTHON"],
+    **runpy.run_path(str(ROOT / "py/dlpack_web/_layout/text.py"))["IN_PYTHON"],
     "byteOffset": "byte offset",
     "Infinity": "float('inf')",
 }

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 from . import _core
 from ._arrow_export import ArrowExport
 from ._layout.dtype import parse_dtype
-from ._layout.words import type_of
+from ._layout.text import type_of
 from ._tensor.tensor import Tensor, share
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"

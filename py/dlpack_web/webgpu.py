@@ -20,8 +20,8 @@ from ._kernels.kernel import Kernel
 from ._kernels.reduction import ReductionKernel
 from ._layout import Limits
 from ._layout.dtype import parse_dtype
+from ._layout.text import type_of
 from ._layout.views import extents
-from ._layout.words import type_of
 from ._tensor.device import (
     CPU,
     Device,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._core import Tensor
+from .._layout.text import type_of
 from .._layout.views import extents
-from .._layout.words import type_of
 
 #: Arguments of a kernel that `_core._arguments` has checked.
 type Arguments = tuple[Tensor | float, ...]

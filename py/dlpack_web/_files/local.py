@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from .. import _core
 from .._backends import IN_BROWSER, owner
 from .._layout.dtype import DType
-from .._layout.words import bounded
+from .._layout.text import bounded
 from .._tensor.device import CPU, Device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor

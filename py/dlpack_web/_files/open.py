@@ -13,7 +13,7 @@ from .. import _core
 from .._backends import IN_BROWSER, default, javascript
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
-from .._layout.words import bounded, shown, type_of
+from .._layout.text import bounded, shown, type_of
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
 from . import local

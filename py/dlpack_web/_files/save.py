@@ -14,7 +14,7 @@ from typing import Any, Literal
 from .. import _core
 from .._backends import javascript, owner_of
 from .._backends.calls import refuse_recorded
-from .._layout.words import shown, type_of
+from .._layout.text import shown, type_of
 from .._tensor.tensor import Tensor, from_dlpack, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE

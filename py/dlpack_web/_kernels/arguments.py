@@ -11,7 +11,7 @@ from .. import _core
 from .._backends import owner
 from .._backends.checks import NARROWER, way_to
 from .._layout.dtype import DType, parse_dtype
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .._tensor.tensor import Tensor
 from .formulas import DTYPES, Param
 

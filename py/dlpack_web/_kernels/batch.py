@@ -10,7 +10,7 @@ from .. import _core
 from .._backends import owner
 from .._backends.calls import current, recorder
 from .._backends.checks import Arguments, Counts, counts_of
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .._tensor.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from .. import _core
 from .._backends import javascript, owner
 from .._layout import views
 from .._layout.dtype import parse_dtype
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .device import CPU, default_device, first_device, parse_device
 from .hints import Reading
 from .tensor import Tensor, from_dlpack, share

@@ -11,9 +11,9 @@ from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
 from . import show, transfer
 from .arrays import byte_strides, view_array
-from .explain import explain
 from .facts import Facts
 from .hints import Reading
+from .import_errors import explain
 
 if TYPE_CHECKING:
     import numpy as np

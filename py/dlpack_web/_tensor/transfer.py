@@ -9,7 +9,7 @@ from .._backends.calls import refuse_recorded
 from .._backends.checks import Tensors
 from .._core import CopyError, Tensor
 from .._layout.dtype import Array, DType, misfit_of, np_dtype, parse_dtype
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .arrays import named_dtype, view_array
 from .device import CPU, default_device, parse_device
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from .._backends import javascript
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .._tensor.device import Device
 from .._tensor.making import empty
 from ._arrays import dtype_meant

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._layout.words import type_of as kind_of
+from .._layout.text import type_of as kind_of
 from .._tensor.device import parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, from_dlpack, share

@@ -9,7 +9,7 @@ from pyodide.ffi import JsException
 
 from ... import _core
 from ..._layout.dtype import DType
-from ..._layout.words import type_of
+from ..._layout.text import type_of
 from ..checks import NO_JSPI, Arguments, Counts, ShaderSource, Tensors
 from .javascript import (
     Kept,

@@ -29,7 +29,7 @@ from pyodide.ffi import (
 )
 
 from ... import _core
-from ..._layout.words import IN_PYTHON
+from ..._layout.text import IN_PYTHON
 from ..calls import Call, calling, warn
 from ..checks import Arguments, Counts
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import Array, DType
-from ..._layout.words import type_of
+from ..._layout.text import type_of
 from ..model import messages
 from ..model.record import Record
 from ..model.transfer import upload

@@ -1,4 +1,4 @@
-"""Words shared by messages."""
+"""Text of messages: types and values, and Python's names for JavaScript's."""
 
 #: JavaScript's names in messages, as regular expressions, and Python's.
 IN_PYTHON = {
