@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from generate_interface import interface
 from generate_messages import messages_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,6 +18,7 @@ HEAD = "Generated from tools/tables by `make generate`: do not edit."
 LANGUAGES = {  # the comment above, and what formats the text
     ".h": (f"/* {HEAD} */\n", "build/venv/bin/clang-format --assume-filename={}"),
     ".py": (f'"""{HEAD}"""\n', "build/venv/bin/ruff format --stdin-filename={} -"),
+    ".pyi": (f'"""{HEAD}"""\n', "build/venv/bin/ruff format --stdin-filename={} -"),
     ".ts": (f"/** {HEAD} */\n", "node_modules/.bin/biome format --stdin-file-path={}"),
 }
 STRINGS, NUMBERS = "Record<string, string>", "Record<string, number>"
@@ -178,6 +180,9 @@ DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 '''
 FILES["py/dlpack_web/_backends/model/messages.py"] = messages_of("js/src/webgpu")
+FILES["py/dlpack_web/_backends/interface.pyi"] = (
+    f"# Not from tables, but from _backends/model: see tools/generate_interface.py.\n\n{interface()}"
+)
 
 
 stale = []

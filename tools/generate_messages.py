@@ -7,15 +7,14 @@ arguments in the order of the values:
 """
 
 import re
+import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LITERAL = r"(?:`[^`]*`|\"[^\"]*\")"
 MESSAGE = rf"// In Python: (\w+)\((.*)\)\n\s*({LITERAL}(?:\s*\+\s*{LITERAL})*)"
-# As py/dlpack_web/_backends/browser/javascript.py: _in_python.
 WORDS = {
-    r"requestDevice\(\{ (\S+): (\S+) \}\)": r"request_device(\1=\2)",
-    "check: false": "check=False",
+    **runpy.run_path(str(ROOT / "py/dlpack_web/_layout/text.py"))["IN_PYTHON"],
     "byteOffset": "byte offset",
     "Infinity": "float('inf')",
 }

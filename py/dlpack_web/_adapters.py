@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args, overload
 from ._arrow import Masked
 from ._backends import javascript
 from ._tensor.device import CPU, Device, await_default_device, parse_device
-from ._tensor.tensor import Tensor, made, share
+from ._tensor.tensor import Tensor, share
 
 Name = Literal[
     "arrow",
@@ -81,11 +81,11 @@ class Adapter:
         """
         given = javascript.options(options)
         if options.get("nulls") != "mask":
-            return made(javascript.receive(self._js.take, value, given))
+            return javascript.receive(self._js.take, value, given)
         both = javascript.Kept(self._js.takeMasked, value, given)
         take = javascript.calls().tensors.fromJs
-        values = made(javascript.receive(take, both.js.values))
-        return Masked(values, made(javascript.receive(take, both.js.valid)))
+        values = javascript.receive(take, both.js.values)
+        return Masked(values, javascript.receive(take, both.js.valid))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None

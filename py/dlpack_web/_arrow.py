@@ -1,13 +1,13 @@
 """Arrow arrays as Tensors, and back, by the PyCapsule protocol of its libraries:
 pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
-from typing import Any, Literal, NamedTuple, cast, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from . import _core
 from ._arrow_export import ArrowExport
 from ._layout.dtype import parse_dtype
-from ._layout.words import type_of
-from ._tensor.tensor import Tensor, made, share
+from ._layout.text import type_of
+from ._tensor.tensor import Tensor, share
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 
@@ -84,9 +84,9 @@ def from_arrow(
 
 def _all_valid(length: int) -> Tensor:
     ones = bytearray(b"\1") * length
-    return made(
-        cast(_core.Tensor, _core._typed(ones, parse_dtype("bool")._packed, False))
-    )
+    valid = _core._typed(ones, parse_dtype("bool")._packed, False)
+    assert valid is not None  # bytes are aligned
+    return valid
 
 
 def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
@@ -98,23 +98,16 @@ def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
             if not hasattr(x, "__arrow_c_stream__"):
                 raise
         else:
-            return _pair(_core._from_arrow_array(*_two(capsules), column))
+            return _core._from_arrow_array(*_two(capsules), column)
     if hasattr(x, "__arrow_c_stream__"):
-        return _pair(_core._from_arrow_stream(x.__arrow_c_stream__(), column))
+        return _core._from_arrow_stream(x.__arrow_c_stream__(), column)
     if hasattr(x, "__arrow_c_device_array__"):
         capsules = x.__arrow_c_device_array__()
-        return _pair(_core._from_arrow_array(*_two(capsules), column))
+        return _core._from_arrow_array(*_two(capsules), column)
     raise TypeError(
         f"cannot take {type_of(x)} as Arrow data: it has none of "
         f"{', '.join(_WAYS)}; from_dlpack() takes objects with __dlpack__"
     )
-
-
-def _pair(pair: Any) -> tuple[Tensor, Tensor | None]:
-    values, valid = pair
-    assert isinstance(values, Tensor)
-    assert valid is None or isinstance(valid, Tensor)
-    return values, valid
 
 
 def _two(capsules: Any) -> tuple[Any, Any]:

@@ -1,11 +1,13 @@
 """The C core (wasm/module.c, wasm/object.c). Names without an underscore are public in
-dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in
-_tensor/tensor.py."""
+dlpack_web."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from typing_extensions import CapsuleType
+
+# What the functions make and take, for type checkers: the class of this name is its base.
+from ._tensor.tensor import Tensor as Tensor
 
 class CopyError(BufferError, ValueError): ...
 class DeviceLostError(BufferError): ...
@@ -17,7 +19,7 @@ class KernelError(BufferError):
     filename: str | None
     lineno: int | None
 
-class Tensor:
+class _Tensor:
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     _js: object
     @property
@@ -52,8 +54,17 @@ class Tensor:
     # The class of an exception that ended a request for a buffer; returned only once.
     def _interrupt(self) -> type[BaseException] | None: ...
 
-# _tensor/tensor.py documents what these three take and return.
-def from_dlpack(x: object, /, **options: Any) -> Tensor: ...
+class _Producer(Protocol):
+    def __dlpack__(self) -> CapsuleType: ...
+
+def from_dlpack(
+    x: _Producer | CapsuleType,
+    /,
+    *,
+    device: str | tuple[int, int] | None = None,
+    copy: bool | None = None,
+    dtype: Any = None,
+) -> Tensor: ...
 def from_buffer(obj: object, /) -> Tensor: ...
 def live_tensors() -> int: ...
 

@@ -20,8 +20,8 @@ from ._kernels.kernel import Kernel
 from ._kernels.reduction import ReductionKernel
 from ._layout import Limits
 from ._layout.dtype import parse_dtype
+from ._layout.text import type_of
 from ._layout.views import extents
-from ._layout.words import type_of
 from ._tensor.device import (
     CPU,
     Device,
@@ -31,10 +31,11 @@ from ._tensor.device import (
     webgpu_device,
 )
 from ._tensor.hints import missing_name
-from ._tensor.tensor import Tensor, made
+from ._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 __all__ = [
     "Batch",
@@ -202,7 +203,7 @@ async def from_image(
     target, wanted = _target(device), parse_dtype(dtype)
     if target is None:
         target = await await_default_device()
-    return made(await owner(target.id).from_image(source, target.id, wanted, channels))
+    return await owner(target.id).from_image(source, target.id, wanted, channels)
 
 
 def _target(device: str | tuple[int, int]) -> Device | None:
@@ -260,8 +261,8 @@ class Frames:
     >>> frames.stop()
     """
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
+    def __init__(self, kept: Any) -> None:
+        self._kept = kept  # JavaScript's, which end when this is collected
         self._last: Tensor | None = None
 
     def __aiter__(self) -> Self:
@@ -269,10 +270,11 @@ class Frames:
 
     async def __anext__(self) -> Tensor:
         self._let_go()
-        raw = await self._source.next()
-        if raw is None:
+        found = await javascript.finish(javascript.invoke(self._kept.js.next))
+        if found is None:
             raise StopAsyncIteration
-        self._last = made(raw)
+        take = javascript.calls().tensors.fromJs
+        self._last = javascript.receive(take, found)
         return self._last
 
     def stop(self) -> None:
@@ -285,7 +287,7 @@ class Frames:
         >>> [image async for image in frames]
         []
         """
-        self._source.stop()
+        self._kept.js.release()
         self._let_go()
 
     @property
@@ -303,7 +305,7 @@ class Frames:
         0
         >>> frames.stop()
         """
-        return dict(self._source.stats())
+        return dict(self._kept.js.stats().to_py())
 
     def __enter__(self) -> Self:
         return self
@@ -406,7 +408,7 @@ def from_wgpu(
     adopt = owner(device_id).from_gpu_buffer
     # The package webgpu destroys buffers that Python collects, so this one is kept.
     keep = [buffer].clear
-    return made(adopt(raw, sizes, wanted, device_id, byte_offset, keep))
+    return adopt(raw, sizes, wanted, device_id, byte_offset, keep)
 
 
 if not TYPE_CHECKING:  # or type checkers would find every name

@@ -13,7 +13,7 @@ from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 
-from ._layout.words import type_of
+from ._layout.text import type_of
 from ._page.host import Host
 from ._page.kernel import fact_of
 from ._page.tensors import Tensors
@@ -79,9 +79,7 @@ class Page(anywidget.AnyWidget):
         shows the widget yet; DeviceLostError if it is gone."""
         return self._host.device
 
-    @property
-    def _page_device(self) -> Device:
-        return self.device
+    _page_device = device
 
     @property
     def direct(self) -> bool:

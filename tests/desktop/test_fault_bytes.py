@@ -11,7 +11,7 @@ SIZE = 24
 
 def a_fault(name):
     fault = Fault(name)
-    fault.told = True  # no warning at its end
+    fault.reported = True  # no warning at its end
     return fault
 
 

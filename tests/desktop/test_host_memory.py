@@ -13,8 +13,7 @@ from gpu_world import counted, has_feature, start_counting
 
 import dlpack_web as dlw
 from dlpack_web._backends import desktop
-from dlpack_web._backends.desktop import host
-from dlpack_web._backends.desktop import wgpu as our_wgpu
+from dlpack_web._backends.desktop import dawn, host
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
@@ -281,7 +280,7 @@ def test_a_driver_that_refuses_spoils_nothing(monkeypatch):
         raise wgpu.GPUValidationError("this memory is not for me")
 
     with monkeypatch.context() as patch:
-        patch.setattr(our_wgpu, "buffer_over", refuse)
+        patch.setattr(dawn, "buffer_over", refuse)
         with pytest.raises(dlw.CopyError, match="not for me"):
             shared(array)
     shared(array).release()
@@ -289,7 +288,7 @@ def test_a_driver_that_refuses_spoils_nothing(monkeypatch):
 
 def test_a_second_share_while_the_first_is_made(monkeypatch):
     """By a finalizer, say: there is one buffer, or an error."""
-    array, real, errors = pages(), our_wgpu.buffer_over, []
+    array, real, errors = pages(), dawn.buffer_over, []
 
     def again(*args):
         with pytest.raises(dlw.CopyError, match="are already shared"):
@@ -297,7 +296,7 @@ def test_a_second_share_while_the_first_is_made(monkeypatch):
         errors.append("once")
         return real(*args)
 
-    monkeypatch.setattr(our_wgpu, "buffer_over", again)
+    monkeypatch.setattr(dawn, "buffer_over", again)
     shared(array).release()
     assert errors == ["once"]
 

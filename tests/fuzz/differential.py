@@ -144,11 +144,11 @@ def compare_as_path(data: bytes, path: Path) -> None:
     """A file of Pyodide's file system gives what its bytes give."""
     path.write_bytes(data)
     for in_browser in (False, True):
-        local._IN_BROWSER = in_browser
+        local.IN_BROWSER = in_browser
         try:
             found = ours(path)
         finally:
-            local._IN_BROWSER = False
+            local.IN_BROWSER = False
         if found != ours(data):
             raise Different(f"as a path ({in_browser=}): {str(found)[:300]}")
 

@@ -5,7 +5,7 @@ import sys
 import warnings
 from contextvars import ContextVar
 from types import CodeType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from .. import _core
 
@@ -62,17 +62,7 @@ def warn_at(message: str, filename: str, line: int) -> None:
     warnings.warn_explicit(message, RuntimeWarning, filename, line)
 
 
-class Recorder(Protocol):
-    """Batch of ../_kernels/batch.py."""
-
-    #: Whether its block has not ended. A task that was started in the block may run
-    #: longer than that.
-    _recording: bool
-
-    def _uses(self, tensor: _core.Tensor, writing: bool, /) -> bool: ...
-
-
-#: The last one of each thread and asyncio task, which tasks inherit. It is weak: an
+#: The last Batch of each thread and asyncio task, which tasks inherit. It is weak: an
 #: interrupt may come before the block begins, and then nothing ends the recording.
 current: ContextVar[Any] = ContextVar("dlpack_web batch", default=None)
 
@@ -89,7 +79,7 @@ def recorder() -> Any:
 def refuse_recorded(tensor: _core.Tensor, writing: bool) -> None:
     """BufferError if a tensor is read or written now that a kernel is to use later, as
     the batch runs."""
-    batch: Recorder | None = recorder()
+    batch = recorder()
     if batch is not None and batch._uses(tensor, writing):
         done, how = ("written", "uses") if writing else ("read", "writes to")
         raise BufferError(

@@ -1,14 +1,30 @@
 """What kernels need of a source and of counts in any backend."""
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from .._core import Tensor
+from .._layout.text import type_of
 from .._layout.views import extents
-from .._layout.words import type_of
 
 #: Arguments of a kernel that `_core._arguments` has checked.
 type Arguments = tuple[Tensor | float, ...]
+#: Counts of workgroups; 0 for the default.
+type Counts = tuple[int, ...]
+type Tensors = Sequence[Tensor]
+
+
+class ShaderSource(NamedTuple):
+    """What a kernel is made of: see Kernel. parts: lines of the source where errors are
+    shown as of the part: its name, first line and number of lines."""
+
+    wgsl: str
+    entry: str
+    label: str
+    check: bool
+    parts: Sequence[tuple[str, int, int]] = ()
+
 
 #: Where Python cannot block, after "the tensor is on webgpu:0".
 NO_JSPI = (
@@ -62,7 +78,7 @@ def check_source(wgsl: Any, entry: Any) -> None:
         )
 
 
-def counts_of(workgroups: Any) -> tuple[int, ...]:
+def counts_of(workgroups: Any) -> Counts:
     """Workgroups of three axes, 0 for the default; NumPy's integers count as ints."""
     if workgroups is None:
         return 0, 0, 0

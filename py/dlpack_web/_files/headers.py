@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .._layout import MAX_NDIM, NPY, SAFETENSORS, SUB_BYTE
 from .._layout.dtype import DType
-from .._layout.words import bounded, shown
+from .._layout.text import bounded, shown
 
 NPY_MAGIC = b"\x93NUMPY"
 # The limit of NumPy's reader; a header of 64 dimensions has less than 2000 bytes.

@@ -5,19 +5,21 @@ import errno
 import io
 import mmap
 import os
-import sys
 import threading
-from collections.abc import Buffer, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Buffer, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from math import prod
 from pickle import PickleBuffer
 from stat import S_ISDIR, S_ISREG
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .. import _core
+from .._backends import IN_BROWSER, owner
 from .._layout.dtype import DType
-from .._layout.words import bounded
-from .._tensor.tensor import Tensor, made
+from .._layout.text import bounded
+from .._tensor.device import CPU, Device
+from .._tensor.making import empty
+from .._tensor.tensor import Tensor
 from .headers import (
     NPY_MAGIC,
     Entry,
@@ -40,7 +42,10 @@ PIECE = 8 << 20
 # Of deflated data, as the gzip format and HTTP's encoding of that name have it.
 GZIP = b"\x1f\x8b\x08"
 
-_IN_BROWSER = bool(sys.platform == "emscripten")
+# Maximum number of pieces on their way to a GPU.
+_UNDER_WAY = 2
+
+Progress = Callable[[int, int | None], object]
 
 
 class Memory:
@@ -52,8 +57,12 @@ class Memory:
     def read(self, start: int, count: int) -> bytes:
         return bytes(self.memory[start : start + count])
 
-    def elements(self, start: int, count: int) -> memoryview:
-        return self.memory[start : start + count]
+    def elements(self, entry: Entry) -> memoryview:
+        return self.memory[entry.start : entry.start + entry.nbytes]
+
+    @contextmanager
+    def reading(self, entry: Entry) -> Iterator["Reading"]:
+        yield Reading(_Reader(self.elements(entry)), self.name)
 
     def stream(self) -> Any:
         return _Reader(self.memory)
@@ -80,8 +89,8 @@ class Disk:
         return self._file.read(count)
 
     @contextmanager
-    def reading(self, start: int) -> Iterator["Reading"]:
-        yield Reading(self._file, self.name, start)
+    def reading(self, entry: Entry) -> Iterator["Reading"]:
+        yield Reading(self._file, self.name, entry.start)
 
     def stream(self) -> Any:
         return self._file
@@ -128,7 +137,7 @@ def open_path(path: str) -> Local:
             "it is not a regular file: read it, and open its bytes",
             path,
         )
-    if _IN_BROWSER:
+    if IN_BROWSER:
         return Disk(path)
     with io.FileIO(path) as file:
         # An empty file cannot be mapped; files in /proc have size 0, too.
@@ -275,35 +284,37 @@ def safetensors_entries(file: Local) -> tuple[list[Entry | Unreadable], dict[str
 # --- elements -----------------------------------------------------------------------------
 
 
-class Members(Protocol):
-    """A file that has other files, in which tensors are."""
+class How(NamedTuple):
+    """How to load tensors. device None: to the CPU."""
+
+    device: Device | None
+    dtype: DType | None
+    progress: Progress | None
+
+    @property
+    def js_device(self) -> int:
+        return -1 if self.device is None else self.device.id
+
+    @property
+    def js_dtype(self) -> str | None:
+        return self.dtype and str(self.dtype)
+
+
+class Source(Protocol):
+    """A file, or an archive in it, whose entries are read."""
 
     def reading(self, entry: Entry, /) -> AbstractContextManager[Reading]: ...
 
 
-@contextmanager
-def reading(file: Local, entry: Entry, archive: Members | None) -> Iterator[Reading]:
-    """A reader of a tensor's elements in a file."""
-    if archive is not None:
-        with archive.reading(entry) as found:
-            yield found
-    elif isinstance(file, Disk):
-        with file.reading(entry.start) as found:
-            yield found
-    else:
-        part = file.elements(entry.start, entry.nbytes)
-        yield Reading(_Reader(part), file.name)
-
-
-def elements(file: Local, entry: Entry, archive: Members | None) -> Tensor:
+def elements(source: Source, entry: Entry) -> Tensor:
     """The elements along one axis, on the CPU: a view if they are in memory and
     aligned, else a copy."""
-    view = _view_of(file, entry) if archive is None else None
+    view = _view_of(source, entry)
     if view is not None:
         return view
-    tensor = made(_core._empty((prod(entry.shape),), entry.dtype._packed, False))
+    tensor = _core._empty((prod(entry.shape),), entry.dtype._packed, False)
     try:
-        with reading(file, entry, archive) as found:
+        with source.reading(entry) as found:
             if entry.nbytes:
                 found.into(memoryview(_core._raw(tensor)[0]))
     except BaseException:
@@ -312,21 +323,19 @@ def elements(file: Local, entry: Entry, archive: Members | None) -> Tensor:
     return tensor
 
 
-def _view_of(file: Local, entry: Entry) -> Tensor | None:
+def _view_of(source: Source, entry: Entry) -> Tensor | None:
     """A view of the elements; None if they are not in memory, or misaligned."""
-    if not isinstance(file, Memory) or entry.nbytes == 0 or entry.dtype.bits % 8:
+    if not isinstance(source, Memory) or entry.nbytes == 0 or entry.dtype.bits % 8:
         return None
-    memory = file.elements(entry.start, entry.nbytes)
-    view = _core._typed(memory, entry.dtype._packed, False)
-    return None if view is None else made(view)
+    return _core._typed(source.elements(entry), entry.dtype._packed, False)
 
 
-def pieces(file: Local, entry: Entry, archive: Members | None) -> Generator[Tensor]:
+def pieces(source: Source, entry: Entry) -> Generator[Tensor]:
     """The elements along one axis in pieces; all but the last are whole words of 4
     bytes. Each is valid until the next, and none is as large as the file."""
     count = PIECE // entry.dtype.itemsize & ~15
     size = prod(entry.shape)
-    view = _view_of(file, entry) if archive is None else None
+    view = _view_of(source, entry)
     if view is not None:
         with view:
             for first in range(0, size, count):
@@ -335,8 +344,8 @@ def pieces(file: Local, entry: Entry, archive: Members | None) -> Generator[Tens
         return
     packed = entry.dtype._packed
     with (
-        made(_core._empty((min(count, size),), packed, False)) as block,
-        reading(file, entry, archive) as found,
+        _core._empty((min(count, size),), packed, False) as block,
+        source.reading(entry) as found,
     ):
         for first in range(0, size, count):
             with block[: min(count, size - first)] as part:
@@ -351,3 +360,49 @@ def shaped(flat: Tensor, entry: Entry) -> Tensor:
             return flat.reshape(entry.shape)
         with flat.reshape(entry.shape[::-1]) as turned:
             return turned.permute_dims(tuple(reversed(range(len(entry.shape)))))
+
+
+async def load(source: Source, entry: Entry, how: How) -> Tensor:
+    dtype = entry.dtype if how.dtype is None else how.dtype
+    if how.device is None or entry.dtype.bits % 8:
+        flat = elements(source, entry)
+        if dtype != entry.dtype or how.device is not None:
+            with flat:
+                flat = flat.to_device(how.device or CPU, dtype=dtype)
+        try:
+            _tell(how, entry.nbytes, entry.nbytes)
+        except BaseException:
+            flat.release()
+            raise
+    else:
+        flat = await _to_gpu(source, entry, dtype, how)
+    return shaped(flat, entry)
+
+
+async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tensor:
+    """The elements along one axis, uploaded piece by piece into a buffer on the
+    device."""
+    assert how.device is not None
+    size = prod(entry.shape)
+    target = empty(size, dtype, device=how.device)
+    try:
+        first = 0
+        with closing(pieces(source, entry)) as parts:
+            for number, piece in enumerate(parts):
+                with target[first : first + len(piece)] as part:
+                    part.write(piece, convert=True)
+                first += len(piece)
+                if number % _UNDER_WAY == _UNDER_WAY - 1:
+                    await owner(how.device.id).settle(how.device.id)
+                _tell(how, first * entry.dtype.itemsize, entry.nbytes)
+    except BaseException:
+        target.release()
+        raise
+    if size == 0:
+        _tell(how, 0, 0)
+    return target
+
+
+def _tell(how: How, loaded: int, total: int | None) -> None:
+    if how.progress is not None:
+        how.progress(loaded, total)

@@ -2,34 +2,27 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from math import prod
 from os import PathLike, fsdecode
 from os.path import exists
-from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
+from typing import Any, NamedTuple, Self, SupportsIndex
 
 from .. import _core
-from .._backends import IN_BROWSER, default, javascript, owner
+from .._backends import IN_BROWSER, default, javascript
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
-from .._layout.words import bounded, shown, type_of
-from .._tensor.device import CPU, Device, await_default_device, parse_device
-from .._tensor.making import empty
-from .._tensor.tensor import Tensor, made
-from . import javascript as js_files
+from .._layout.text import bounded, shown, type_of
+from .._tensor.device import CPU, await_default_device, parse_device
+from .._tensor.tensor import Tensor
 from . import local
 from .archive import Archive
 from .headers import Entry, Unreadable, malformed
+from .local import How, Progress
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
-# Maximum number of pieces on their way to a GPU.
-_UNDER_WAY = 2
-
-Progress = Callable[[int, int | None], object]
 
 
 class TensorInfo(NamedTuple):
@@ -48,25 +41,7 @@ class TensorInfo(NamedTuple):
     nbytes: int
 
 
-class _How(NamedTuple):
-    """How to load tensors. device None: to the CPU."""
-
-    device: Device | None
-    dtype: DType | None
-    progress: Progress | None
-
-
-class _Inside(Protocol):
-    """The tensors of a file, wherever it is."""
-
-    infos: dict[str, TensorInfo]
-    # Why some cannot be loaded: "has dtype ...", of the tensor.
-    refused: dict[str, str]
-    metadata: dict[str, str]
-
-    def load(self, name: str, how: _How, /) -> Coroutine[Any, Any, Tensor]: ...
-    def waits(self, how: _How, /) -> bool: ...
-    def close(self) -> None: ...
+type _Inside = _LocalInside | _JsInside
 
 
 class TensorFile(Mapping[str, Tensor]):
@@ -87,7 +62,7 @@ class TensorFile(Mapping[str, Tensor]):
     b'abc'
     """
 
-    def __init__(self, inside: _Inside, name: str, how: _How) -> None:
+    def __init__(self, inside: _Inside, name: str, how: How) -> None:
         self._inside: _Inside | None = inside
         self._infos, self._metadata = inside.infos, inside.metadata
         self._refused = inside.refused
@@ -163,7 +138,7 @@ class TensorFile(Mapping[str, Tensor]):
         found = self._loaded.get(name)
         return None if found is None or found.released else found
 
-    async def _load(self, name: str, how: _How) -> Tensor:
+    async def _load(self, name: str, how: How) -> Tensor:
         found = self._there(name)
         if found is not None:
             return found
@@ -274,7 +249,7 @@ async def open(
     target = parse_device(device)
     if target is None:
         target = await await_default_device()
-    how = _How(
+    how = How(
         None if target is CPU else target,
         None if dtype is None else parse_dtype(dtype),
         progress,
@@ -318,7 +293,7 @@ def _local(source: Any) -> local.Local | None:
 
 
 async def _open_local(
-    file: local.Local, wanted: str | None, shape: Any, how: _How
+    file: local.Local, wanted: str | None, shape: Any, how: How
 ) -> Tensor | TensorFile:
     format = local.format_of(file, wanted, how.dtype is not None, shape is not None)
     if format != "raw" and shape is not None:
@@ -330,9 +305,9 @@ async def _open_local(
         if how.dtype is None:
             raise TypeError("raw elements need their dtype")
         entry = local.raw_entry(file, how.dtype, shape)
-        return await _load_local(file, entry, None, how)
+        return await local.load(file, entry, how)
     if format == "npy":
-        return await _load_local(file, local.npy_entry(file), None, how)
+        return await local.load(file, local.npy_entry(file), how)
     return TensorFile(_LocalInside(file, format), file.name, how)
 
 
@@ -340,12 +315,10 @@ class _LocalInside:
     """The tensors of a file that Python reads."""
 
     def __init__(self, file: local.Local, format: str) -> None:
-        archive = Archive(file) if format == "npz" else None
-        self._file: tuple[local.Local, Archive | None] | None
-        self._file = file, archive
+        self._source: local.Source | None = file
         self.metadata: dict[str, str] = {}
-        entries: Sequence[Entry | Unreadable]
-        if archive is not None:
+        if format == "npz":
+            self._source = archive = Archive(file)
             entries = archive.entries
         else:
             entries, self.metadata = local.safetensors_entries(file)
@@ -356,75 +329,21 @@ class _LocalInside:
             entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
             for entry in entries
         }
+        # Why some cannot be loaded: "has dtype ...", of the tensor.
         self.refused = {
             entry.name: entry.why for entry in entries if isinstance(entry, Unreadable)
         }
 
-    async def load(self, name: str, how: _How) -> Tensor:
-        if self._file is None:
+    async def load(self, name: str, how: How) -> Tensor:
+        if self._source is None:
             raise _core.ReleasedError("the file was closed")
-        file, archive = self._file
-        return await _load_local(file, self._entries[name], archive, how)
+        return await local.load(self._source, self._entries[name], how)
 
-    def waits(self, how: _How) -> bool:
+    def waits(self, how: How) -> bool:
         return IN_BROWSER and how.device is not None
 
     def close(self) -> None:
-        self._file = None
-
-
-async def _load_local(
-    file: local.Local, entry: Entry, archive: Archive | None, how: _How
-) -> Tensor:
-    dtype = entry.dtype if how.dtype is None else how.dtype
-    if how.device is None or entry.dtype.bits % 8:
-        flat = local.elements(file, entry, archive)
-        if dtype != entry.dtype or how.device is not None:
-            with flat:
-                flat = flat.to_device(how.device or CPU, dtype=dtype)
-        try:
-            _tell(how, entry.nbytes, entry.nbytes)
-        except BaseException:
-            flat.release()
-            raise
-    else:
-        flat = await _to_gpu(file, entry, archive, dtype, how)
-    return local.shaped(flat, entry)
-
-
-async def _to_gpu(
-    file: local.Local,
-    entry: Entry,
-    archive: Archive | None,
-    dtype: DType,
-    how: _How,
-) -> Tensor:
-    """The elements along one axis, uploaded piece by piece into a buffer on the
-    device."""
-    assert how.device is not None
-    size = prod(entry.shape)
-    target = empty(size, dtype, device=how.device)
-    try:
-        first = 0
-        with closing(local.pieces(file, entry, archive)) as pieces:
-            for number, piece in enumerate(pieces):
-                with target[first : first + len(piece)] as part:
-                    part.write(piece, convert=True)
-                first += len(piece)
-                if number % _UNDER_WAY == _UNDER_WAY - 1:
-                    await owner(how.device.id).settle(how.device.id)
-                _tell(how, first * entry.dtype.itemsize, entry.nbytes)
-    except BaseException:
-        target.release()
-        raise
-    if size == 0:
-        _tell(how, 0, 0)
-    return target
-
-
-def _tell(how: _How, loaded: int, total: int | None) -> None:
-    if how.progress is not None:
-        how.progress(loaded, total)
+        self._source = None
 
 
 def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
@@ -432,7 +351,8 @@ def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
     try:
         coroutine.send(None)
     except StopIteration as done:
-        return made(done.value)
+        found: Tensor = done.value
+        return found
     raise AssertionError("a coroutine that never waits has waited")
 
 
@@ -453,41 +373,72 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
 
 
 async def _open_js(
-    source: Any, format: str | None, shape: Any, how: _How
+    source: Any, format: str | None, shape: Any, how: How
 ) -> Tensor | TensorFile:
-    opening = js_files.Opening(how.progress)
-    found = await opening.open(source, format, shape, *_for_js(how))
-    if isinstance(found, _core.Tensor):
-        return made(found)
-    return TensorFile(_JsInside(found), str(found.name), how)
+    wanted = {"format": format, "dtype": how.js_dtype, "shape": shape}
+    args = source, how.js_device, javascript.options(wanted)
+    kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
+    if hasattr(found, "names"):
+        inside = _JsInside(kept, found)
+        return TensorFile(inside, inside.name, how)
+    return javascript.receive(javascript.calls().tensors.fromJs, found)
 
 
-def _for_js(how: _How) -> tuple[int, str | None]:
-    """Device -1: the CPU."""
-    return -1 if how.device is None else how.device.id, how.dtype and str(how.dtype)
+async def _loaded(
+    progress: Progress | None, function: Any, *args: Any
+) -> "tuple[javascript.Kept[Any], Any]":
+    """What JavaScript loads, which reports its progress, and what keeps it. Cancelling the
+    wait aborts it."""
+    raised: list[BaseException] = []
+
+    def report(loaded: int, total: int | None) -> None:
+        assert progress is not None
+        try:
+            progress(loaded, total)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    reporter = None if progress is None else javascript.callback(report)
+    try:
+        kept = javascript.Kept(function, *args, reporter)
+        try:
+            return kept, await javascript.finish(kept.js.promise)
+        except BaseException:
+            kept.js.release()  # aborts the load of a cancelled task
+            if raised:
+                raise raised[0] from None
+            raise
+    finally:
+        if reporter is not None:
+            reporter.destroy()
 
 
 class _JsInside:
-    """The tensors of a file that JavaScript has open."""
+    """The tensors of a file that JavaScript has open; closed when this is collected."""
 
-    def __init__(self, file: "js_files.OpenFile") -> None:
-        self._file = file
-        self.metadata = file.metadata
-        self.refused = {name: why for name, _, _, _, why in file.infos if why}
+    def __init__(self, kept: "javascript.Kept[Any]", file: Any) -> None:
+        self._kept, self._file = kept, file
+        facts = javascript.invoke(javascript.calls().files.factsOf, file)
+        self.name, infos = str(facts.name), facts.infos.to_py()
+        self.metadata: dict[str, str] = dict(facts.metadata.to_py())
+        self.refused = {name: why for name, _, _, _, why in infos if why}
         self.infos = {
             name: TensorInfo(
                 dtype if name in self.refused else parse_dtype(dtype),
                 tuple(shape),
                 nbytes,
             )
-            for name, dtype, shape, nbytes, _ in file.infos
+            for name, dtype, shape, nbytes, _ in infos
         }
 
-    async def load(self, name: str, how: _How) -> Tensor:
-        opening = js_files.Opening(how.progress)
-        return made(await opening.load(self._file, name, *_for_js(how)))
+    async def load(self, name: str, how: How) -> Tensor:
+        options = javascript.options({"dtype": how.js_dtype})
+        args = self._file, name, how.js_device, options
+        _, found = await _loaded(how.progress, javascript.calls().files.load, *args)
+        return javascript.receive(javascript.calls().tensors.fromJs, found)
 
-    def waits(self, how: _How) -> bool:
+    def waits(self, how: How) -> bool:
         return True
 
     def close(self) -> None:

@@ -14,9 +14,8 @@ from typing import Any, Literal
 from .. import _core
 from .._backends import javascript, owner_of
 from .._backends.calls import refuse_recorded
-from .._layout.words import shown, type_of
-from .._tensor.tensor import Tensor, from_dlpack, made, share
-from . import javascript as js_files
+from .._layout.text import shown, type_of
+from .._tensor.tensor import Tensor, from_dlpack, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE
 
@@ -68,7 +67,7 @@ async def save(
             _check_text(name)
             held[name] = share(tensor)
         if javascript.is_js(target):
-            await js_files.save(target, held, wanted, said)
+            await _save_js(target, held, wanted, said)
             return None
         return await _save(target, held, wanted, said)
     finally:
@@ -128,6 +127,21 @@ def _check_text(text: str) -> None:
         )
 
 
+async def _save_js(
+    target: Any, tensors: dict[str, Tensor], format: str, metadata: dict[str, str]
+) -> None:
+    """Lets JavaScript write tensors to one of its streams or files."""
+    wanted = javascript.options({"format": format, "metadata": metadata})
+    names = javascript.js_list(tensors)
+    kept = javascript.Kept(
+        javascript.calls().files.save, target, names, wanted, *map(id, tensors.values())
+    )
+    try:
+        await javascript.finish(kept.js.promise)
+    finally:
+        kept.js.release()
+
+
 async def _save(
     target: Any, held: Mapping[str, Tensor], format: str, metadata: Mapping[str, str]
 ) -> bytes | None:
@@ -185,13 +199,13 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
             with part:
                 if not part.device.is_host:
                     refuse_recorded(part, False)
-                    with made(_core._empty(part.shape, part._dtype, False)) as landing:
+                    with _core._empty(part.shape, part._dtype, False) as landing:
                         await owner_of(part).read([part], [landing])
                         yield memoryview(_core._raw(landing)[0])
                 elif part._row_major():
                     yield memoryview(_core._raw(part)[0])
                 else:
-                    with made(_core.from_dlpack(part, copy=True)) as packed:
+                    with _core.from_dlpack(part, copy=True) as packed:
                         yield memoryview(_core._raw(packed)[0])
 
 

@@ -11,8 +11,8 @@ from .. import _core
 from .._backends import owner
 from .._backends.checks import NARROWER, way_to
 from .._layout.dtype import DType, parse_dtype
-from .._layout.words import type_of
-from .._tensor.tensor import Tensor, made
+from .._layout.text import type_of
+from .._tensor.tensor import Tensor
 from .formulas import DTYPES, Param
 
 _LARGEST_HALF = 65504
@@ -136,7 +136,7 @@ class Signature:
 
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
-    return made(owner(device).empty(shape, dtype, device))
+    return owner(device).empty(shape, dtype, device)
 
 
 def check_half(types: Iterable[str], name: str, device: int) -> None:

@@ -3,15 +3,18 @@
 from collections.abc import Mapping, Sequence
 from operator import index as as_int
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
 from .. import _core
-from .._backends import BackendBatch, BackendKernel, owner
+from .._backends import owner
 from .._backends.calls import current, recorder
-from .._backends.checks import Arguments, counts_of
-from .._layout.words import type_of
-from .._tensor.tensor import Tensor, made
+from .._backends.checks import Arguments, Counts, counts_of
+from .._layout.text import type_of
+from .._tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._backends.interface import BackendBatch, BackendKernel
 
 
 class Batch:
@@ -46,7 +49,7 @@ class Batch:
         self._device = -1
         #: A hold on a tensor of the batch, for `update` with numbers alone.
         self._anchor: Tensor | None = None
-        #: Whether the `with` block runs.
+        #: Whether the `with` block runs. A task that it started may run longer.
         self._recording = False
 
     # --- recording --------------------------------------------------------------------
@@ -80,17 +83,13 @@ class Batch:
             self.release()
 
     def _record(
-        self,
-        kernel: BackendKernel,
-        device: int,
-        counts: tuple[int, ...],
-        args: Arguments,
+        self, kernel: "BackendKernel", device: int, counts: Counts, args: Arguments
     ) -> None:
         """Records a call that `Kernel` has checked."""
         self._check()
         if self._made is None:
             first = next(x for x in args if isinstance(x, Tensor))
-            self._anchor = made(_core.from_dlpack(first))
+            self._anchor = _core.from_dlpack(first)
             self._device = device
             self._made = owner(device).batch(device)
         if device != self._device:

@@ -14,7 +14,7 @@ from struct import pack, unpack
 from typing import Any, NamedTuple
 
 from .._backends.checks import BLANKS, with_lines
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .words import reason_against
 
 #: The dtype of a tensor for each type of a parameter.

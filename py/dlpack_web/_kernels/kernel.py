@@ -1,14 +1,17 @@
 """Kernel: a WGSL compute shader whose bindings are tensors."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from .. import _core
-from .._backends import BackendKernel, owner
+from .._backends import owner
 from .._backends.calls import recorder
-from .._backends.checks import check_source, counts_of
+from .._backends.checks import ShaderSource, check_source, counts_of
 from .._tensor.device import CPU, await_default_device, parse_device
-from .._tensor.tensor import Tensor, made
+from .._tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._backends.interface import BackendKernel
 
 
 class Kernel:
@@ -46,13 +49,13 @@ class Kernel:
         check: bool = True,
     ) -> None:
         check_source(wgsl, entry)
-        self._source = wgsl, entry, entry if label is None else label, check
-        self._parts: Sequence[tuple[str, int, int]] = ()
+        label = entry if label is None else label
+        self._source = ShaderSource(wgsl, entry, label, check)
         self._compiled: dict[int, BackendKernel] = {}  # by device id
 
     def _of(self, parts: Sequence[tuple[str, int, int]]) -> Self:
         """Errors are shown at these lines of the user's: name, first line, count."""
-        self._parts = parts
+        self._source = self._source._replace(parts=parts)
         return self
 
     def __call__(
@@ -109,7 +112,7 @@ class Kernel:
             )
         # Separate holds: the caller may release its tensors during the wait.
         holds = tuple(
-            made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args
+            _core.from_dlpack(x) if isinstance(x, Tensor) else x for x in args
         )
         try:
             device, given = _core._arguments(*holds)
@@ -141,15 +144,15 @@ class Kernel:
         await self._on(target.id).ready()
 
     def __repr__(self) -> str:
-        _, entry, label, _ = self._source
+        entry, label = self._source.entry, self._source.label
         named = "" if label == entry else f", entry {entry!r}"
         return f"<Kernel {label!r}{named}>"
 
-    def _on(self, device: int) -> BackendKernel:
+    def _on(self, device: int) -> "BackendKernel":
         found = self._compiled.get(device)
         if found is None:
-            made_ = owner(device).kernel(*self._source, device, self._parts)
-            found = self._compiled[device] = made_
+            made = owner(device).kernel(self._source, device)
+            found = self._compiled[device] = made
         return found
 
 

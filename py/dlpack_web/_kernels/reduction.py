@@ -8,7 +8,7 @@ from typing import Any
 from .. import _core
 from .._backends import owner
 from .._layout.dtype import parse_dtype
-from .._tensor.tensor import Tensor, made
+from .._tensor.tensor import Tensor
 from . import formulas
 from .arguments import (
     Given,
@@ -180,8 +180,8 @@ class ReductionKernel:
         groups = formulas.grid(sizes[0] * plan.chunks * plan.lanes)
         words = array("I", (*sizes, plan.lanes, plan.chunk, plan.chunks, n, 0))
         with (
-            made(_core.from_buffer(words)) as host,
-            made(owner(given.device).upload(host, given.device, _U32)) as uniform,
+            _core.from_buffer(words) as host,
+            owner(given.device).upload(host, given.device, _U32) as uniform,
             named(names),
         ):
             kernel(*args, uniform, workgroups=groups)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+type Array = np.ndarray[Any, Any]
+
 _PACKED = _core._dtypes()
 _NAMES = {packed: name for name, packed in _PACKED.items()}
 # Python's number types as NumPy maps them, and common short names.

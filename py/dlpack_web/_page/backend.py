@@ -2,16 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
-from itertools import count
 from math import prod
 from typing import Any
 
 from .. import _core
+from .._backends.checks import Tensors
 from .._backends.model import backend
-from .._backends.model.slots import Slot
 from .._backends.model.views import (
     View,
     check_on,
@@ -20,15 +19,14 @@ from .._backends.model.views import (
     step_of,
     tensor_over,
 )
-from .._layout import views
-from .._layout.dtype import DType, dtype_of, parse_dtype
-from .batch import Batch
-from .kernel import Kernel, fact_of
+from .._core import Tensor
+from .._layout import NPY, views
+from .._layout.dtype import DType, dtype_of
+from .kernel import Batch, Kernel, fact_of
 from .link import Link
-from .record import slot_for
+from .record import refused, slot_for
 from .replies import Reply, end, pending
 
-_BYTES = parse_dtype("uint8")
 #: Up to so many bytes an upload copies instead of waiting until the page has them.
 _SMALL = 1 << 20
 
@@ -36,14 +34,15 @@ _SMALL = 1 << 20
 class PageBackend(backend.Backend):
     """The GPU of the page of a link, which has one device."""
 
+    kernel_type, batch_type = Kernel, Batch
     cannot_block = ", in a page whose messages arrive only while a cell awaits"
     not_shared = ": the GPU is in the page"
+    no_requests = "requesting devices: the page has one, `page.device`"
 
     def __init__(self, link: Link) -> None:
         super().__init__()
         self.link, self._record = link, link.record
         self.records[link.record.id] = link.record
-        self._numbers = count(1)
 
     # --- facts ------------------------------------------------------------------------
 
@@ -72,54 +71,46 @@ class PageBackend(backend.Backend):
         (row,) = super().stats()
         return [row] if row["lost"] is None or row["buffers"] else []
 
-    # --- devices ----------------------------------------------------------------------
-
-    def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
-        raise self.refused("requesting devices: the page has one, `page.device`")
-
-    def request_device_blocking(self, options: dict[str, Any]) -> int:
-        raise self.refused("requesting devices: the page has one, `page.device`")
-
     # --- tensors ----------------------------------------------------------------------
 
-    def empty(
-        self, shape: tuple[int, ...], dtype: DType, device_id: int
-    ) -> _core.Tensor:
-        self._record.check_alive()
-        op: dict[str, Any] = {"op": "empty", "shape": list(shape), "dtype": str(dtype)}
-        unmade = [op]
-        op["id"], slot = self._slot(shape, dtype, False, unmade)
-        there = tensor_over(slot, shape, dtype)
-        try:
-            self.link.make(op, unmade)
-        except BaseException:
-            there.release()
-            raise
-        return there
+    def empty(self, shape: tuple[int, ...], dtype: DType, device_id: int) -> Tensor:
+        return self._new("empty", shape, dtype, False, self.link.make)
 
-    def upload(
-        self, tensor: _core.Tensor, device_id: int, dtype: DType
-    ) -> _core.Tensor:
-        self._record.check_alive()
+    def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
         padded = tensor.padded and dtype == dtype_of(tensor._dtype)
-        op: dict[str, Any] = {
-            "op": "take",
-            "shape": list(tensor.shape),
-            "dtype": str(dtype),
-        }
-        unmade = [op]
-        number, slot = self._slot(tensor.shape, dtype, padded, unmade)
-        name = f"t{number}"
-        op |= {"id": number, "name": name, "padded": padded}
-        there = tensor_over(slot, tensor.shape, dtype, padded)
-        try:
+
+        def send(op: dict[str, Any], unmade: list[Any]) -> None:
+            name = f"t{op['id']}"
+            op |= {"name": name, "padded": padded}
             self._send(name, tensor, dtype, op, unmade)
+
+        return self._new("take", tensor.shape, dtype, padded, send)
+
+    def _new(
+        self,
+        kind: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        padded: bool,
+        send: Callable[[dict[str, Any], list[Any]], None],
+    ) -> Tensor:
+        """A tensor that an operation makes. send: sends that, with a list which is empty
+        as soon as the page has it (Link.make)."""
+        self._record.check_alive()
+        number = next(self.link.numbers)
+        op = {"op": kind, "id": number, "shape": list(shape), "dtype": str(dtype)}
+        unmade = [op]
+        gone = partial(self.link.let_go, "tensor", number, unmade)
+        slot = slot_for(self._record, number, prod(shape), dtype, padded, gone)
+        there = tensor_over(slot, shape, dtype, padded)
+        try:
+            send(op, unmade)
         except BaseException:
             there.release()
             raise
         return there
 
-    def write(self, target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
+    def write(self, target: Tensor, source: Tensor, convert: bool) -> None:
         view = check_write(target, source, convert)
         to = {"to": fact_of(view), "site": self.link.sites.here()}
         if source.__dlpack_device__()[0] == 15:
@@ -131,7 +122,7 @@ class PageBackend(backend.Backend):
             return
         if source.padded != view.padded:
             source = _core._convert(source, source._dtype, view.padded)
-        name = f"w{next(self._numbers)}"
+        name = f"w{next(self.link.numbers)}"
         described = {"shape": list(view.shape), "dtype": str(view.dtype)}
         op = {"op": "write", **to, "name": name, "padded": view.padded, **described}
         self._send(name, source, view.dtype, op, [op])
@@ -139,7 +130,7 @@ class PageBackend(backend.Backend):
     def _send(
         self,
         name: str,
-        tensor: _core.Tensor,
+        tensor: Tensor,
         dtype: DType,
         op: dict[str, Any],
         unmade: list[Any],
@@ -166,9 +157,7 @@ class PageBackend(backend.Backend):
         finally:
             del sent  # an error in it has this frame
 
-    async def read(
-        self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-    ) -> None:
+    async def read(self, sources: Tensors, targets: Tensors) -> None:
         reading = _Reading(self, sources, targets)
         try:
             reading.begin()
@@ -176,9 +165,7 @@ class PageBackend(backend.Backend):
         finally:
             reading.end()
 
-    def read_blocking(
-        self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-    ) -> None:
+    def read_blocking(self, sources: Tensors, targets: Tensors) -> None:
         if not sources:
             return
         reading = _Reading(self, sources, targets)
@@ -191,58 +178,22 @@ class PageBackend(backend.Backend):
     async def settle(self, device_id: int) -> None:
         await self.link.answer("settle")
 
-    def _slot(
-        self, shape: Sequence[int], dtype: DType, padded: bool, unmade: list[Any]
-    ) -> tuple[int, Slot]:
-        """A number of the page's, and the slot. unmade: empty as soon as the page has it
-        (Link.make)."""
-        number = next(self._numbers)
-        gone = partial(self.link.let_go, "tensor", number, unmade)
-        return number, slot_for(self._record, number, prod(shape), dtype, padded, gone)
-
     # --- GPUBuffers -------------------------------------------------------------------
 
-    def from_gpu_buffer(
-        self,
-        buffer: Any,
-        shape: tuple[int, ...],
-        dtype: DType,
-        device_id: int,
-        byte_offset: int,
-        release: Callable[[], Any] | None,
-    ) -> _core.Tensor:
-        raise self.refused("wrapping GPUBuffers")
-
-    def gpu_buffer(self, tensor: _core.Tensor) -> Any:
+    def gpu_buffer(self, tensor: Tensor) -> Any:
         raise self.refused("handing out GPUBuffers")
 
-    def is_pooled(self, tensor: _core.Tensor) -> bool:
+    def is_pooled(self, tensor: Tensor) -> bool:
         return True
-
-    # --- work -------------------------------------------------------------------------
-
-    def kernel(
-        self,
-        wgsl: str,
-        entry: str,
-        label: str,
-        check: bool,
-        device_id: int,
-        parts: Sequence[tuple[str, int, int]],
-    ) -> Kernel:
-        return Kernel(self.link, next(self._numbers), wgsl, entry, label, check, parts)
-
-    def batch(self, device_id: int) -> Batch:
-        return Batch(self.link)
 
     def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
         raise self.refused("videos: upload arrays of their pixels")
 
     def refused(self, what: str) -> BufferError:
-        return BufferError(f"the GPU is in the page, which does not support {what}")
+        return refused(what)
 
 
-def _source_of(tensor: _core.Tensor, dtype: DType) -> tuple[_core.Tensor, bool]:
+def _source_of(tensor: Tensor, dtype: DType) -> tuple[Tensor, bool]:
     """The elements as bytes or, if they are not contiguous, as they are; whether it is
     a copy."""
     if dtype != dtype_of(tensor._dtype):
@@ -257,31 +208,21 @@ def _source_of(tensor: _core.Tensor, dtype: DType) -> tuple[_core.Tensor, bool]:
 
 
 #: Dtypes that the wire packs.
-_SIMPLE = frozenset(
-    f"{kind}{bits}"
-    for kind, widths in (
-        ("int", (8, 16, 32, 64)),
-        ("uint", (8, 16, 32, 64)),
-        ("float", (16, 32, 64)),
-    )
-    for bits in widths
-)
+_SIMPLE = frozenset(name for name, code in NPY.items() if code[0] in "iuf")
 
 
 class _Reading:
     """Elements that the page sends."""
 
     def __init__(
-        self,
-        backend: PageBackend,
-        sources: Sequence[_core.Tensor],
-        targets: Sequence[_core.Tensor],
+        self, backend: PageBackend, sources: Tensors, targets: Tensors
     ) -> None:
         self._link = backend.link
         self._link.record.check_alive()
         self._facts = [fact_of(View(source)) for source in sources]
         self._landings = {
-            f"r{next(backend._numbers)}": _core._raw(target)[0] for target in targets
+            f"r{next(backend.link.numbers)}": _core._raw(target)[0]
+            for target in targets
         }
         self.reply = Reply()
 

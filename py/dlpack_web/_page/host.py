@@ -21,7 +21,7 @@ from .backend import PageBackend
 from .link import VERSION, Link, Post
 from .locked import Locked, locked
 from .record import PageGPU
-from .replies import pending
+from .replies import end, pending
 
 # How long a page has to answer before another one takes over, and to connect directly
 # before messages go through the notebook.
@@ -49,7 +49,8 @@ class Host(Locked):
         self._post, self._patience = post, patience
         self._server = _server(direct, self.receive) if direct else None
         self._own = os.urandom(8).hex()
-        self._link: Link | None = None
+        #: With the page that has the GPU, or had it last.
+        self.link: Link | None = None
         self._without: str | None = None  # why the page has no WebGPU
         self._found: Future[None] = pending()
         self._past: deque[str] = deque(maxlen=_MOST_PAST)
@@ -59,7 +60,7 @@ class Host(Locked):
     @property
     def device(self) -> Device:
         """The page's. BufferError: there is none yet."""
-        link = self._link
+        link = self.link
         if link is not None and not link.record.is_lost():
             return webgpu_device(link.record.id)
         if self._without is not None:
@@ -77,11 +78,6 @@ class Host(Locked):
         assert isinstance(found, PageBackend)
         return found
 
-    @property
-    def link(self) -> Link | None:
-        """With the page that has the GPU, or had it last."""
-        return self._link
-
     def view(self, tensor: Tensor) -> View:
         """A tensor on the page's device; BufferError: it is elsewhere."""
         backend = self.backend()
@@ -95,11 +91,11 @@ class Host(Locked):
 
     async def ready(self, timeout: float | None) -> Device:
         """The device, as soon as there is one, and messages go the way that they will go."""
-        link, found = self._link, self._found
+        link, found = self.link, self._found
         gone = link is None or link.record.is_lost()
         if gone and self._without is None and not self._closed:
             await _wait(found, timeout)
-            link = self._link
+            link = self.link
         if link is not None and link.offer is not None:
             await _wait(link.tried, _CONNECT_S)
         if self._without is not None:
@@ -141,7 +137,7 @@ class Host(Locked):
     def close(self) -> None:
         """Ends all: tensors raise DeviceLostError."""
         self._closed = True
-        link = self._link
+        link = self.link
         if link is not None:
             self._tell(link.peer, closed=True)
             link.lose(_CLOSED)
@@ -155,7 +151,7 @@ class Host(Locked):
             return
         if not isinstance(facts, dict):
             malformed("the page's message", f"it says {facts!r:.50} of itself")
-        link = self._link
+        link = self.link
         if (known := self._link_of(peer)) is not None:
             known.start()  # the welcome was lost
             self._found_out()
@@ -188,7 +184,7 @@ class Host(Locked):
 
     def _link_of(self, peer: str) -> Link | None:
         """The link with that page, if it has the GPU."""
-        link = self._link
+        link = self.link
         if link is None or link.peer != peer or link.record.is_lost():
             return None
         return link
@@ -207,15 +203,14 @@ class Host(Locked):
             _keep(number, PageBackend(link))
             if server is not None:
                 link.offer = server.offer(link, facts.get("origin"))
-            self._link = link
+            self.link = link
             link.start()
             if self._closed:  # meanwhile, on another thread
                 link.lose(_CLOSED)
         self._found_out()
 
     def _found_out(self) -> None:
-        if not self._found.done():
-            self._found.set_result(None)
+        end(self._found, None)
         self._found = pending()
 
     def _tell(self, peer: str, **content: Any) -> None:

@@ -1,14 +1,17 @@
-"""Compute shaders in a page: checked here, run there."""
+"""Compute shaders in a page, and batches of their calls: checked here, run there."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from .._backends.checks import Arguments
+from .._backends.calls import Call
+from .._backends.checks import Arguments, Counts, ShaderSource
 from .._backends.model import kernel
-from .._backends.model.arguments import bind, check_apart, pack_number
+from .._backends.model.arguments import bind, check_aliasing, pack_number
+from .._backends.model.batch import Calls, Recorded, held
 from .._backends.model.kernel import views_of
 from .._backends.model.views import View
-from .link import Link
+from .record import PageRecord
 
 
 def fact_of(view: View) -> dict[str, Any]:
@@ -25,33 +28,16 @@ def fact_of(view: View) -> dict[str, Any]:
 
 
 class Kernel(kernel.Kernel):
-    """BackendKernel of ../_backends/__init__.py."""
+    _record: PageRecord
 
-    def __init__(
-        self,
-        link: Link,
-        number: int,
-        wgsl: str,
-        entry: str,
-        label: str,
-        check: bool,
-        parts: Sequence[tuple[str, int, int]],
-    ) -> None:
-        self._link, self.number = link, number
-        super().__init__(link.record, wgsl, entry, label, check, parts)
-
-    def _compile(
-        self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
-    ) -> None:
-        link = self._link
+    def _compile(self, source: ShaderSource) -> None:
+        link = self._link = self._record.link
+        self.number = next(link.numbers)
         op = {
             "op": "kernel",
             "id": self.number,
-            "wgsl": wgsl,
-            "entry": entry,
-            "label": self.label,
-            "check": self._check,
-            "parts": [list(part) for part in parts],
+            **source._asdict(),
+            "parts": [list(part) for part in source.parts],
             "site": link.sites.here(),
         }
         self._unmade = [op]
@@ -64,10 +50,10 @@ class Kernel(kernel.Kernel):
     async def ready(self) -> None:
         await self._link.answer("ready", kernel=self.number)
 
-    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+    def run(self, counts: Counts, args: Arguments) -> None:
         self._link.op({"op": "run", "calls": [self._call(counts, args)]})
 
-    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
+    async def time(self, counts: Counts, args: Arguments) -> float:
         self._record.check_alive()
         if "timestamp-query" not in self._record.features:
             raise BufferError(
@@ -77,12 +63,10 @@ class Kernel(kernel.Kernel):
         call = self._call(counts, args)
         return float(await self._link.answer("time", call=call))
 
-    def _call(self, counts: tuple[int, ...], args: Arguments) -> dict[str, Any]:
+    def _call(self, counts: Counts, args: Arguments) -> dict[str, Any]:
         return self.call(counts, views_of(args), self._link.sites.here())
 
-    def call(
-        self, counts: tuple[int, ...], views: Sequence[Any], site: int
-    ) -> dict[str, Any]:
+    def call(self, counts: Counts, views: Sequence[Any], site: int) -> dict[str, Any]:
         """A call that passed all checks, as the page runs it."""
         self._record.check_alive()
         groups = self.check_call(counts, views)
@@ -93,7 +77,7 @@ class Kernel(kernel.Kernel):
                 bound[i] = bind(self._record, each, i, declared, self._check)
             else:
                 pack_number(each, i, declared)
-        check_apart(views, bound)
+        check_aliasing(views, bound)
         facts = [
             fact_of(each) if isinstance(each, View) else _number(each) for each in views
         ]
@@ -105,6 +89,33 @@ class Kernel(kernel.Kernel):
             "writes": writes,
             "site": site,
         }
+
+
+@dataclass(frozen=True)
+class _Sent(Recorded):
+    call: dict[str, Any]
+
+
+class Batch(Calls[_Sent]):
+    """One message runs all calls."""
+
+    _record: PageRecord
+
+    def _prepare(
+        self, kernel: Kernel, counts: Counts, args: Sequence[Any], place: Call
+    ) -> _Sent:
+        own, holds = held(args)
+        tensors = {id(hold): View(hold) for hold in holds}
+        views = [tensors.get(id(each), each) for each in own]
+        call = kernel.call(counts, views, self._record.link.sites.number_of(place))
+        parts = [view.part() for view in tensors.values()]
+        writes = [part for part in parts if part.slot.buffer.number in call["writes"]]
+        return _Sent(kernel, own, counts, place, parts, writes, holds, call)
+
+    def run(self) -> None:
+        self._record.link.op(
+            {"op": "run", "calls": [each.call for each in self._calls]}
+        )
 
 
 def _number(value: float) -> str:

@@ -35,7 +35,7 @@ from .._files.headers import malformed
 from .._tensor.tensor import Tensor
 from .locked import locked
 from .record import PageGPU, PageRecord
-from .replies import Reply, pending
+from .replies import Reply, end, pending
 from .transfers import Transfers
 
 #: The version of these messages, for pages of another version of this library.
@@ -47,14 +47,7 @@ _AWAY_S = 2.0  # longer between two looks, Python was busy and could not hear
 _RESEND_S = 30.0  # doubled each time
 _MOST_DOUBLED = 10
 _GONE = "its page was closed or reloaded"
-
-
-def _no_one(content: dict[str, Any], buffers: Sequence[Any]) -> None:
-    """Sends nothing."""
-
-
-def _nothing() -> None:
-    """Ends nothing."""
+_NOTHING: Callable[[], object] = lambda: None
 
 
 type Post = Callable[[dict[str, Any], Sequence[Any]], object]
@@ -73,7 +66,7 @@ class Link(Transfers):
         gpu: PageGPU,
         patience: float,
     ) -> None:
-        record = PageRecord(device_id, gpu)
+        record = PageRecord(device_id, gpu, self)
         super().__init__(self._put, record, (_PIECE, _WINDOW, _RESEND_S))
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
@@ -82,7 +75,7 @@ class Link(Transfers):
         #: The threads on which messages arrive: by the notebook, and directly.
         self._thread, self._direct_thread = threading.get_ident(), 0
         self._direct: Post | None = None
-        self._hang_up: Callable[[], object] = _nothing
+        self._hang_up: Callable[[], object] = _NOTHING
         #: What the page needs to send messages directly, if it may.
         self.offer: dict[str, str] | None = None
         #: Done as soon as that is known.
@@ -142,7 +135,7 @@ class Link(Transfers):
         return self._direct is not None
 
     @locked
-    def attach(self, send: Post, hang_up: Callable[[], object] = _nothing) -> None:
+    def attach(self, send: Post, hang_up: Callable[[], object] = _NOTHING) -> None:
         """From now on messages go this way. Its own arrive on this thread. hang_up: ends
         it, when the page is gone."""
         if self.record.lost is not None:
@@ -150,7 +143,7 @@ class Link(Transfers):
             return
         self._direct, self._direct_thread = send, threading.get_ident()
         self._hang_up = hang_up
-        self._found_out()
+        end(self.tried, None)
 
     @locked
     def detach(self, send: Post) -> None:
@@ -158,15 +151,11 @@ class Link(Transfers):
         another reason."""
         if self._direct is not send:
             return
-        self._direct, self._hang_up = None, _nothing
+        self._direct, self._hang_up = None, _NOTHING
         if self.record.lost is None:
             self._put({"ping": True})
             self._wire.connect()
             self.orders.resend()
-
-    def _found_out(self) -> None:
-        if not self.tried.done():
-            self.tried.set_result(None)
 
     @locked
     def ping(self) -> None:
@@ -212,7 +201,7 @@ class Link(Transfers):
         elif "pong" in content:
             self._leaving = False
         elif "apart" in content:
-            self._found_out()
+            end(self.tried, None)
         elif "frame" in content:
             if not 1 <= len(buffers) <= 2:
                 raise BufferError(f"a frame in {len(buffers)} buffers")
@@ -264,11 +253,11 @@ class Link(Transfers):
             return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
         # Backends of pages stay: they must not keep the widget, nor what the page sent.
-        self._post, self._direct = _no_one, None
-        hang_up, self._hang_up = self._hang_up, _nothing
+        self._post, self._direct = lambda content, buffers: None, None
+        hang_up, self._hang_up = self._hang_up, _NOTHING
         hang_up()
         self._wire.close()
-        self._found_out()
+        end(self.tried, None)
         self._replies.fail(lost)
         for name in [*self._ways]:
             self._give_up(name, lost())

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from itertools import count
 from queue import SimpleQueue
 from typing import Any
 
@@ -20,6 +21,8 @@ class Operations(Locked):
     def __init__(self, post: Any, record: PageRecord) -> None:
         super().__init__()
         self.record = record
+        #: By which both sides know tensors, kernels and elements.
+        self.numbers = count(1)
         self.sites = Sites()
         self._replies = Replies()
         self.orders = Ordered(post)

@@ -1,6 +1,7 @@
 """The device of a page and its buffers, as the model sees them."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from .._backends.model.buffers import size_for
@@ -11,29 +12,18 @@ from .._core import DeviceLostError
 from .._files.headers import malformed
 from .._layout.dtype import DType
 
+_DIVISORS = "minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignment"
 # Limits that are looked up here. A page reports all that it has.
 _NEEDED = (
     "maxBufferSize",
     "maxComputeWorkgroupsPerDimension",
     "maxStorageBufferBindingSize",
     "maxUniformBufferBindingSize",
-    "minStorageBufferOffsetAlignment",
-    "minUniformBufferOffsetAlignment",
+    *_DIVISORS,
 )
-
 
 # Names of features or limits that are kept.
 _MOST_NAMES = 1000
-
-
-class Limits:
-    """Limits as attributes, by WebGPU's names."""
-
-    def __init__(self, found: dict[str, int]) -> None:
-        self.__dict__.update(found)
-
-    def __repr__(self) -> str:
-        return f"Limits({self.__dict__})"
 
 
 class PageGPU:
@@ -54,14 +44,10 @@ class PageGPU:
             limit = limits.get(name)
             if type(limit) is not int or not 0 <= limit < 2**53:
                 raise BufferError(f"the page's limit {name!r:.50} is {limit!r:.50}")
-        for name in (
-            "minStorageBufferOffsetAlignment",
-            "minUniformBufferOffsetAlignment",
-        ):
-            if limits[name] == 0:
+            if limit == 0 and name in _DIVISORS:
                 raise BufferError(f"the page's limit {name!r} is 0")
         self.features = frozenset(features)
-        self.limits = Limits(limits)
+        self.limits = SimpleNamespace(**limits)
         self.label = ""
         self.adapter = str(facts.get("adapter", ""))[:1000]
 
@@ -76,6 +62,10 @@ def _part(facts: Any, name: str, kind: type) -> Any:
     return found
 
 
+def refused(what: str) -> BufferError:
+    return BufferError(f"the GPU is in the page, which does not support {what}")
+
+
 class PageRecord(Record):
     """The record of a page's device."""
 
@@ -83,9 +73,12 @@ class PageRecord(Record):
     def way_to_larger(size: int) -> str:
         return "use several tensors"
 
-    def __init__(self, device_id: int, gpu: PageGPU) -> None:
+    def __init__(self, device_id: int, gpu: PageGPU, link: Any) -> None:
         super().__init__(gpu, vars(gpu.limits), gpu.features)
-        self.id = device_id
+        self.id, self.link = device_id, link
+
+    def check_buffer(self, buffer: Any) -> None:
+        raise refused("wrapping GPUBuffers")
 
     def lost_error(self) -> DeviceLostError:
         return DeviceLostError(

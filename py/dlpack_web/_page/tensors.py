@@ -3,7 +3,7 @@
 from collections.abc import Iterator, MutableMapping
 
 from .._backends.model.views import View
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .._tensor.tensor import Tensor
 from .host import Host
 from .kernel import fact_of

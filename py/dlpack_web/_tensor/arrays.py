@@ -4,16 +4,13 @@ For dtypes that NumPy itself lacks. ml_dtypes has nearly all of them; without it
 elements are raw bytes, void items with the name in `dtype.metadata["dlpack"]`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _core
-from .._layout.dtype import DType, dtype_of, element_dtype, is_scalar, np_dtype
-
-if TYPE_CHECKING:
-    import numpy as np
+from .._layout.dtype import Array, DType, dtype_of, element_dtype, is_scalar, np_dtype
 
 
-def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
+def view_array(tensor: _core.Tensor) -> Array:
     """An ndarray over the memory of a CPU tensor; lanes become a last axis.
 
     Packed sub-byte elements have no address, so they are unpacked into a new array of
@@ -54,7 +51,7 @@ def byte_strides(tensor: _core.Tensor, step: int) -> tuple[int, ...]:
     return tuple(stride * step if extent > 1 else step for extent, stride in axes)
 
 
-def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
+def _unpack(tensor: _core.Tensor, dtype: DType) -> Array:
     """Each lane of packed elements in its own byte, the lowest bits first."""
     import numpy as np
 
@@ -67,7 +64,7 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
     octets = np.asarray(memoryview(memory), np.uint8)
     bits = np.unpackbits(octets, bitorder="little", count=count * dtype.bits)
     rows = bits.reshape(count, dtype.bits)
-    array: np.ndarray[Any, Any]
+    array: Array
     array = np.packbits(rows, axis=1, bitorder="little")[:, 0]
     return array
 

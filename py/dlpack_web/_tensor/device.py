@@ -107,18 +107,15 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
         if isinstance(device, Device) and device.is_host:
             return CPU
     else:
-        raise TypeError(f"device must be a str or a Device, not {_way_from(device)}")
+        given = repr(device)
+        if hasattr(device, "createBuffer") or hasattr(device, "create_buffer"):
+            way = "use the Device that dlw.webgpu.use_device(gpu) returns"
+            given = f"a GPUDevice: {way}"
+        raise TypeError(f"device must be a str or a Device, not {given}")
     kind_of_error = ValueError if isinstance(device, str) else BufferError
     raise kind_of_error(
         f"unknown device {device!r}: 'cpu', 'webgpu' and 'webgpu:<index>' are supported"
     )
-
-
-def _way_from(given: Any) -> str:
-    """The value given as a device and, for a GPUDevice, what to use instead."""
-    if hasattr(given, "createBuffer") or hasattr(given, "create_buffer"):
-        return "a GPUDevice: use the Device that dlw.webgpu.use_device(gpu) returns"
-    return repr(given)
 
 
 def first_device() -> Device | None:

@@ -4,24 +4,25 @@ others."""
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
-from .. import _core
 from .._layout import DLDeviceType, views
-from .._layout.dtype import DType, dtype_of
+from .._layout.dtype import Array, DType, dtype_of
 from .device import Device
 from .hints import Hints
 
 if TYPE_CHECKING:
-    import numpy as np
+    from .._core import _Tensor as _Base
+else:
+    from .._core import Tensor as _Base
 
 
-class Facts(_core.Tensor, Hints):
+class Facts(_Base, Hints):
     """Device, dtype, sizes and, for a single element, its number."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:  # provided by Tensor
 
-        def numpy(self) -> "np.ndarray[Any, Any]": ...
+        def numpy(self) -> Array: ...
 
     @property
     def device(self) -> Device:

@@ -7,11 +7,11 @@ from .. import _core
 from .._backends import javascript, owner
 from .._layout import views
 from .._layout.dtype import parse_dtype
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .device import CPU, default_device, first_device, parse_device
 from .hints import Reading
-from .reading import read
-from .tensor import Tensor, from_dlpack, made, share
+from .tensor import Tensor, from_dlpack, share
+from .transfer import read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,10 +45,10 @@ def empty(
     wanted = parse_dtype(dtype)
     target = parse_device(device)
     if target is CPU:
-        return made(_core._empty(sizes, wanted._packed, False))
+        return _core._empty(sizes, wanted._packed, False)
     if target is None:
         target = default_device()
-    return made(owner(target.id).empty(sizes, wanted, target.id))
+    return owner(target.id).empty(sizes, wanted, target.id)
 
 
 def from_gpu_buffer(
@@ -83,11 +83,8 @@ def from_gpu_buffer(
             "`dlpack_web.webgpu.use_device(gpu)`"
         )
     sizes = views.extents(shape)
-    return made(
-        owner(target.id).from_gpu_buffer(
-            buffer, sizes, wanted, target.id, byte_offset, release
-        )
-    )
+    adopt = owner(target.id).from_gpu_buffer
+    return adopt(buffer, sizes, wanted, target.id, byte_offset, release)
 
 
 def to_js(x: object) -> Any:
@@ -124,7 +121,7 @@ def from_js(obj: Any) -> Tensor:
         return from_dlpack(obj)
     take = javascript.calls().tensors.fromJs
     if javascript.is_js(obj):
-        return made(javascript.receive(take, obj))
+        return javascript.receive(take, obj)
     try:
         return share(obj)
     except TypeError:

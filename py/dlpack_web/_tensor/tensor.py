@@ -1,7 +1,7 @@
 """The users' Tensor: the C core's, with the parts that need a browser or NumPy."""
 
 from collections.abc import Coroutine, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Never, SupportsIndex
 
 from .. import _core
 from .._arrow_export import ArrowExport
@@ -9,16 +9,14 @@ from .._backends import javascript, owner_of
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
-from . import conversion, show, text
+from . import show, transfer
 from .arrays import byte_strides, view_array
-from .explain import explain
 from .facts import Facts
 from .hints import Reading
-from .reading import read, read_blocking
+from .import_errors import explain
 
 if TYPE_CHECKING:
     import numpy as np
-    from typing_extensions import CapsuleType
 
 
 class Tensor(ArrowExport, Facts):
@@ -87,7 +85,7 @@ class Tensor(ArrowExport, Facts):
         return views.Layout(self.shape, self.strides)
 
     def _view(self, layout: views.Layout) -> "Tensor":
-        return made(_core._view(self, *layout))
+        return _core._view(self, *layout)
 
     # --- NumPy ----------------------------------------------------------------------------
 
@@ -213,7 +211,7 @@ class Tensor(ArrowExport, Facts):
         >>> dlw.from_dlpack(np.arange(3.0)).to_device("cpu", dtype="float32").numpy()
         array([0., 1., 2.], dtype=float32)
         """
-        return made(conversion.to_device(self, device, stream, copy, dtype))
+        return transfer.to_device(self, device, stream, copy, dtype)
 
     def write(self, source: object, /, *, convert: bool = False) -> None:
         """Writes the elements of `source` over those of this tensor: one copy.
@@ -229,7 +227,7 @@ class Tensor(ArrowExport, Facts):
         >>> t.numpy()
         array([0., 1., 2.], dtype=float32)
         """
-        conversion.write(self, source, convert)
+        transfer.write(self, source, convert)
 
     def to_host(
         self, out: "np.ndarray[Any, Any] | None" = None
@@ -247,7 +245,7 @@ class Tensor(ArrowExport, Facts):
         return Reading(self._to_host(out))
 
     async def _to_host(self, out: Any) -> "np.ndarray[Any, Any]":
-        return (await read([self], [out]))[0]
+        return (await transfer.read([self], [out]))[0]
 
     @property
     def js(self) -> Any:
@@ -305,7 +303,7 @@ class Tensor(ArrowExport, Facts):
 
     def _read_blocking(self) -> "Tensor":
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""
-        return made(read_blocking(self))
+        return transfer.read_blocking(self)
 
     # --- shown ----------------------------------------------------------------------------
 
@@ -319,7 +317,7 @@ class Tensor(ArrowExport, Facts):
         Tensor([   0,    1,    2, ..., 1997, 1998, 1999], shape=(2000,), dtype='int64', device='cpu')
         """
         try:
-            return text.text(self)
+            return show.text(self)
         except ReleasedError:
             return "Tensor(released)"
 
@@ -340,10 +338,10 @@ class Tensor(ArrowExport, Facts):
         try:
             facts, picture = show.table(self), show.picture(self)
             if self.device.is_host or isinstance(picture, str):
-                elements = text.elements(self)
+                elements = show.elements(self)
             else:  # what was read shows both
                 with share(picture) as read:
-                    elements = text.elements(read)
+                    elements = show.elements(read)
             return show.html("dlpack_web.Tensor", facts, picture, elements)
         except ReleasedError:
             return "<code>Tensor(released)</code>"
@@ -355,29 +353,9 @@ class Tensor(ArrowExport, Facts):
 # --- holds on existing memory; making.py has more -------------------------------------------
 
 
-class _Producer(Protocol):
-    def __dlpack__(self) -> "CapsuleType": ...
-
-
-class _FromDLPack(Protocol):
-    def __call__(
-        self,
-        x: "_Producer | CapsuleType",
-        /,
-        *,
-        device: str | tuple[int, int] | None = None,
-        copy: bool | None = None,
-        dtype: Any = None,
-    ) -> Tensor: ...
-
-
-class _FromBuffer(Protocol):
-    def __call__(self, obj: object, /) -> Tensor: ...
-
-
 # C functions, without a wrapper; they make the class that is bound below.
-from_dlpack = cast(_FromDLPack, _core.from_dlpack)
-from_buffer = cast(_FromBuffer, _core.from_buffer)
+from_dlpack = _core.from_dlpack
+from_buffer = _core.from_buffer
 
 
 def _one_tuple(name: str, first: object, *more: object) -> None:
@@ -387,15 +365,10 @@ def _one_tuple(name: str, first: object, *more: object) -> None:
         raise TypeError(f"{name}() takes one tuple: use t.{name}({(first, *more)})")
 
 
-def made(tensor: _core.Tensor) -> Tensor:
-    """A Tensor of the C core with its full type."""
-    return cast(Tensor, tensor)
-
-
 def share(x: Any) -> Tensor:
     """Our own hold on the memory of any object that shares its memory."""
     return from_dlpack(x) if hasattr(x, "__dlpack__") else from_buffer(x)
 
 
-_core._bind(Tensor, explain, conversion.place)
+_core._bind(Tensor, explain, transfer.place)
 Tensor.__module__ = "dlpack_web"

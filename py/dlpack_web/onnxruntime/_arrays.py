@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._layout import ONNX, ONNX_WORDS
-from .._layout.dtype import DType, parse_dtype
+from .._layout import NPY, ONNX, ONNX_WORDS
+from .._layout.dtype import Array, DType, parse_dtype
 from .._tensor.tensor import Tensor, share
-from ._state import Fail, invalid, worded
-from ._state import NotImplemented as NotThere
+from ._state import Fail, invalid, unsupported, worded
 
 _DTYPES = {number: dtype for dtype, number in ONNX.items()}
 
@@ -51,13 +50,7 @@ def dtype_meant(element_type: Any) -> DType:
 
 
 # By onnxruntime's names.
-DTYPES = {
-    type_of(name): np.dtype(name)
-    for name in (
-        *("float32", "float64", "float16", "bool"),
-        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    )
-}
+DTYPES = {type_of(name): np.dtype(name) for name in NPY if name in ONNX}
 
 # NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts are written:
 # there np.array([1, 2]), arange() and argmax() make int64. The elements are the same,
@@ -77,7 +70,7 @@ def widened(tensor: Tensor, wanted: Any) -> Tensor:
     return tensor
 
 
-def shared(array: "np.ndarray[Any, Any]", wanted: Any = None) -> Tensor:
+def shared(array: Array, wanted: Any = None) -> Tensor:
     """A hold on the memory of an array; a copy if it is misaligned or of another byte
     order, or if its elements are NumPy's default integers for those of `wanted`."""
     check_masks(array)
@@ -137,10 +130,9 @@ def check_texts(texts: Iterable[str], place: str) -> None:
     UnicodeEncodeError for one with a lone surrogate, which UTF-8 cannot have."""
     for text in texts:
         if "\0" in text:
-            raise worded(
-                NotThere,
+            raise unsupported(
                 f"{place} has a string with NUL, {_cut(text)}, which onnxruntime-web would cut "
-                r"off there: remove the NUL, for example with text.replace('\0', '')",
+                r"off there: remove the NUL, for example with text.replace('\0', '')"
             )
         if text.isascii():
             continue
@@ -158,7 +150,7 @@ def _cut(text: str) -> str:
     return ascii(text if len(text) < 60 else f"{text[:60]}…")
 
 
-def no_such_type(array: "np.ndarray[Any, Any]") -> Exception:
+def no_such_type(array: Array) -> Exception:
     """The error for an array of a dtype that no model has."""
     return RuntimeError(
         f"Numpy_type {array.dtype.num} ({array.dtype}) can't be converted to MLDataType."

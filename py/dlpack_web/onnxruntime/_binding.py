@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._backends import javascript
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .._tensor.making import from_gpu_buffer, to_host
 from .._tensor.tensor import Tensor, share
 from ._arrays import dtype_meant

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._layout.dtype import Array
 from .._tensor.device import Device
 from .._tensor.tensor import Tensor, share
 from ._arrays import (
@@ -16,8 +17,7 @@ from ._arrays import (
     type_of,
     widened,
 )
-from ._state import Fail, invalid, worded
-from ._state import NotImplemented as NotThere
+from ._state import Fail, invalid, unsupported, worded
 from ._values import OrtValue
 
 
@@ -103,10 +103,10 @@ class Feeds:
 
     def collected(
         self, feeds: Mapping[str, Any]
-    ) -> "tuple[list[tuple[int, Tensor | np.ndarray[Any, Any]]], dict[str, Any]]":
+    ) -> tuple[list[tuple[int, Tensor | Array]], dict[str, Any]]:
         """Tensors and arrays by the number of their input, and inputs of strings by
         name."""
-        found: list[tuple[int, Tensor | np.ndarray[Any, Any]]] = []
+        found: list[tuple[int, Tensor | Array]] = []
         strings: dict[str, Any] = {}
         for name, given in feeds.items():
             if given is None and name not in self._required:
@@ -124,9 +124,8 @@ class Feeds:
                 continue
             value = given._tensor if isinstance(given, OrtValue) else given
             if not arg.type.startswith("tensor("):
-                raise worded(
-                    NotThere,
-                    f"input {name} is {arg.type}, and onnxruntime-web takes only tensors",
+                raise unsupported(
+                    f"input {name} is {arg.type}, and onnxruntime-web takes only tensors"
                 )
             try:
                 if arg.type == "tensor(string)":
@@ -194,7 +193,7 @@ def _check_is_array(arg: NodeArg, value: Any) -> None:
         raise RuntimeError(f"Unable to handle object of type {type(value)}")
 
 
-def _listed(arg: NodeArg, values: list[Any]) -> "np.ndarray[Any, Any]":
+def _listed(arg: NodeArg, values: list[Any]) -> Array:
     check_masks(values)
     try:
         return np.array(values, dtype=DTYPES.get(arg.type))

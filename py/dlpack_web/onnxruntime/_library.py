@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 from .._backends import default, javascript
 from .._tensor.device import Device, first_device, webgpu_device
 from ._options import CPU_PROVIDER, WASM, WEBGPU, Given, Providers, SessionOptions
-from ._state import Fail, InvalidGraph, InvalidProtobuf, NoSuchFile, translated, worded
+from ._state import (
+    Fail,
+    InvalidGraph,
+    InvalidProtobuf,
+    NoSuchFile,
+    translated,
+    worded,
+)
 from ._state import NotImplemented as NotThere
 
 _LEVELS = range(5)  # from verbose to fatal

@@ -4,8 +4,7 @@ in a page, where using it raises the reason."""
 from enum import IntEnum
 from typing import Any, NoReturn
 
-from ._state import NotImplemented as NotThere
-from ._state import worded
+from ._state import unsupported
 
 
 class _Named(IntEnum):
@@ -146,7 +145,7 @@ METHODS = {
 
 def refuse(name: str, why: str) -> NoReturn:
     """Raises NotImplemented with the reason."""
-    raise worded(NotThere, f"{name} is not available in a page: {why}")
+    raise unsupported(f"{name} is not available in a page: {why}")
 
 
 class _Refused(type):

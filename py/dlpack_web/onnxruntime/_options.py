@@ -4,13 +4,13 @@ import difflib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from inspect import Parameter, Signature
+from typing import Any, NoReturn
 
 from .._tensor.device import CPU, Device, parse_device
 from ._arrays import check_texts
 from ._names import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
-from ._state import NotImplemented as NotThere
-from ._state import worded
+from ._state import unsupported
 
 _LEVELS = {0: "disabled", 1: "basic", 2: "extended", 3: "layout", 99: "all"}
 _MODES = {0: "sequential", 1: "parallel"}
@@ -36,24 +36,6 @@ class _Option[T]:
         except TypeError as error:
             raise TypeError(f"{self._name} must be {error}, not {value!r}") from None
         vars(options)[f"_{self._name}"] = taken
-
-
-class _Options:
-    """Rejects unknown names, and cannot be pickled, as in native onnxruntime."""
-
-    def __reduce__(self) -> Any:
-        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and not hasattr(type(self), name):
-            near = difflib.get_close_matches(name, dir(type(self)), 1)
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}"
-                + (f": did you mean {near[0]!r}?" if near else ""),
-                name=name,
-                obj=self,
-            )
-        super().__setattr__(name, value)
 
 
 def _flag(value: Any) -> bool:
@@ -88,21 +70,92 @@ def _member[E: IntEnum](kind: type[E]) -> Callable[[Any], E]:
 
 def _no_profiles(value: Any) -> bool:
     if _flag(value):
-        raise worded(
-            NotThere,
-            "onnxruntime-web does not write profiles: use the browser's profiler",
+        raise unsupported(
+            "onnxruntime-web does not write profiles: use the browser's profiler"
         )
     return False
 
 
 def _no_file(value: Any) -> str:
     if _text(value):
-        raise worded(
-            NotThere,
+        raise unsupported(
             "onnxruntime-web does not write optimized models: write the file on the "
-            "desktop",
+            "desktop"
         )
     return ""
+
+
+class _Options:
+    """Rejects unknown names, and cannot be pickled, as in native onnxruntime."""
+
+    log_severity_level = _Option(-1, _integer)
+    log_verbosity_level = _Option(0, _integer)
+    logid = _Option("", _text)
+
+    def __init__(self) -> None:
+        self._entries: dict[str, str] = {}
+
+    def _add_entry(self, key: str, value: str) -> None:
+        """Sets one of the options that have only a key, such as "session.…"."""
+        self._entries[_entry(key)] = _entry(value)
+
+    def _get_entry(self, key: str) -> str:
+        """The value that was set; RuntimeError if none was."""
+        try:
+            return self._entries[key]
+        except KeyError:
+            raise RuntimeError(
+                f"{type(self).__name__} does not have configuration with key: {key}"
+            ) from None
+
+    def _to_js(self, name_of_logid: str) -> dict[str, Any]:
+        """The options for onnxruntime-web."""
+        found: dict[str, Any] = {}
+        if self.log_severity_level >= 0:
+            found["logSeverityLevel"] = self.log_severity_level
+            found["logVerbosityLevel"] = self.log_verbosity_level
+        if self.logid:
+            found[name_of_logid] = self.logid
+        if self._entries:
+            found["extra"] = dict(self._entries)
+        return found
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            near = difflib.get_close_matches(name, dir(type(self)), 1)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f": did you mean {near[0]!r}?" if near else ""),
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
+
+
+def _entry(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"keys and values of entries must be str, not {value!r}")
+    check_texts([value], "an entry")
+    return value
+
+
+def _refused(why: str, *names: str) -> Any:
+    """A method without a counterpart in onnxruntime-web. names: of its parameters."""
+
+    def refuse(*args: Any, **options: Any) -> NoReturn:
+        raise unsupported(why)
+
+    refuse.__doc__ = f"Raises NotImplemented: {why}."
+    parameters = [Parameter(each, _BY_NAME) for each in ("self", *names)]
+    vars(refuse)["__signature__"] = Signature(parameters)
+    return refuse
+
+
+_BY_NAME = Parameter.POSITIONAL_OR_KEYWORD
+_PASS_PROVIDERS = "pass providers=[...] to InferenceSession"
 
 
 class SessionOptions(_Options):
@@ -124,16 +177,13 @@ class SessionOptions(_Options):
     )
     inter_op_num_threads = _Option(0, _integer)
     intra_op_num_threads = _Option(0, _integer)
-    log_severity_level = _Option(-1, _integer)
-    log_verbosity_level = _Option(0, _integer)
-    logid = _Option("", _text)
     optimized_model_filepath = _Option("", _no_file)
     profile_file_prefix = _Option("onnxruntime_profile_", _text)
     use_deterministic_compute = _Option(False, _flag)
     use_per_session_threads = _Option(True, _flag)
 
     def __init__(self) -> None:
-        self._entries: dict[str, str] = {}
+        super().__init__()
         self._dimensions: dict[str, int] = {}
         self._files: dict[str, bytes] = {}
 
@@ -146,26 +196,13 @@ class SessionOptions(_Options):
         check_texts([name], "the name of a dimension")
         self._dimensions[name] = int(value)
 
-    def add_free_dimension_override_by_denotation(self, name: str, value: int) -> None:
-        """Raises NotImplemented: onnxruntime-web fixes dimensions by their names."""
-        raise worded(
-            NotThere,
-            "onnxruntime-web fixes dimensions only by name: use "
-            "add_free_dimension_override_by_name()",
-        )
-
-    def add_session_config_entry(self, key: str, value: str) -> None:
-        """Sets one of the many options that have only a key, "session.…"."""
-        self._entries[_entry(key)] = _entry(value)
-
-    def get_session_config_entry(self, key: str) -> str:
-        """The value that was set; RuntimeError if none was."""
-        try:
-            return self._entries[key]
-        except KeyError:
-            raise RuntimeError(
-                f"SessionOptions does not have configuration with key: {key}"
-            ) from None
+    add_free_dimension_override_by_denotation = _refused(
+        "onnxruntime-web fixes dimensions only by name: use "
+        "add_free_dimension_override_by_name()",
+        *("name", "value"),
+    )
+    add_session_config_entry = _Options._add_entry
+    get_session_config_entry = _Options._get_entry
 
     def add_external_initializers_from_files_in_memory(
         self,
@@ -186,112 +223,56 @@ class SessionOptions(_Options):
         """False: pass providers to the session."""
         return False
 
-    def add_initializer(self, name: str, ortvalue: Any) -> None:
-        """Raises NotImplemented: a model's own values stay."""
-        raise worded(
-            NotThere,
-            "onnxruntime-web reads initializers only from the model's files: feed an "
-            "input, or use add_external_initializers_from_files_in_memory()",
-        )
-
-    add_external_initializers = add_initializer
-
-    def add_provider(self, name: str, options: Mapping[str, str]) -> None:
-        """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
-        raise worded(NotThere, "pass providers=[...] to InferenceSession")
-
-    def add_provider_for_devices(self, devices: Any, options: Any) -> None:
-        """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
-        raise worded(NotThere, "pass providers=[...] to InferenceSession")
+    add_initializer = add_external_initializers = _refused(
+        "onnxruntime-web reads initializers only from the model's files: feed an "
+        "input, or use add_external_initializers_from_files_in_memory()",
+        *("name", "ortvalue"),
+    )
+    add_provider = _refused(_PASS_PROVIDERS, "name", "options")
+    add_provider_for_devices = _refused(_PASS_PROVIDERS, "devices", "options")
+    set_provider_selection_policy_delegate = _refused(_PASS_PROVIDERS, "delegate")
+    set_load_cancellation_flag = _refused(
+        "loading cannot be cancelled: release() the session", "cancel"
+    )
+    set_ep_context_data_read_func = _refused(
+        "onnxruntime-web does not read compiled models", "function"
+    )
 
     def set_provider_selection_policy(self, policy: Any) -> None:
         """Nothing: a page has one device of each kind, and `providers=` chooses."""
 
-    def set_provider_selection_policy_delegate(self, delegate: Any) -> None:
-        """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
-        raise worded(NotThere, "pass providers=[...] to InferenceSession")
-
     def register_custom_ops_library(self, path: str) -> None:
         """Raises NotImplemented: a page cannot load native libraries."""
-        raise worded(NotThere, f"a page cannot load native libraries such as {path}")
-
-    def set_load_cancellation_flag(self, cancel: bool) -> None:
-        """Raises NotImplemented: release the session instead."""
-        raise worded(NotThere, "loading cannot be cancelled: release() the session")
-
-    def set_ep_context_data_read_func(self, function: Any) -> None:
-        """Raises NotImplemented: compiled models are of native providers."""
-        raise worded(NotThere, "onnxruntime-web does not read compiled models")
+        raise unsupported(f"a page cannot load native libraries such as {path}")
 
     def clear_ep_context_data_read_func(self) -> None:
         """Nothing: there is none."""
 
-    def _to_js(self) -> dict[str, Any]:
-        """The options for onnxruntime-web."""
-        found: dict[str, Any] = {
+    def _to_js(self, name_of_logid: str = "logId") -> dict[str, Any]:
+        found = super()._to_js(name_of_logid) | {
             "graphOptimizationLevel": _LEVELS[self.graph_optimization_level],
             "executionMode": _MODES[self.execution_mode],
         }
         if not self.enable_mem_pattern:
             found["enableMemPattern"] = False
-        if self.log_severity_level >= 0:
-            found["logSeverityLevel"] = self.log_severity_level
-            found["logVerbosityLevel"] = self.log_verbosity_level
-        if self.logid:
-            found["logId"] = self.logid
         if self._dimensions:
             found["freeDimensionOverrides"] = dict(self._dimensions)
-        if self._entries:
-            found["extra"] = dict(self._entries)
         return found
-
-
-def _entry(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"keys and values of entries must be str, not {value!r}")
-    check_texts([value], "an entry")
-    return value
 
 
 class RunOptions(_Options):
     """Options of one run, with onnxruntime's names and defaults."""
 
-    log_severity_level = _Option(-1, _integer)
-    log_verbosity_level = _Option(0, _integer)
-    logid = _Option("", _text)
     terminate = _Option(False, _flag)
     only_execute_path_to_fetches = _Option(False, _flag)
+    add_active_adapter = _refused(
+        "onnxruntime-web does not support LoRA adapters", "adapter"
+    )
+    add_run_config_entry = _Options._add_entry
+    get_run_config_entry = _Options._get_entry
 
-    def __init__(self) -> None:
-        self._entries: dict[str, str] = {}
-
-    def add_active_adapter(self, adapter: Any) -> None:
-        """Raises NotImplemented: onnxruntime-web does not support LoRA adapters."""
-        raise worded(NotThere, "onnxruntime-web does not support LoRA adapters")
-
-    def add_run_config_entry(self, key: str, value: str) -> None:
-        """Sets one of the options that have only a key."""
-        self._entries[_entry(key)] = _entry(value)
-
-    def get_run_config_entry(self, key: str) -> str:
-        """The value that was set; RuntimeError if none was."""
-        try:
-            return self._entries[key]
-        except KeyError:
-            raise RuntimeError(
-                f"RunOptions does not have configuration with key: {key}"
-            ) from None
-
-    def _to_js(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"terminate": self.terminate}
-        if self.log_severity_level >= 0:
-            found["logSeverityLevel"] = self.log_severity_level
-            found["logVerbosityLevel"] = self.log_verbosity_level
-        if self.logid:
-            found["tag"] = self.logid
-        if self._entries:
-            found["extra"] = dict(self._entries)
-        return found
+    def _to_js(self, name_of_logid: str = "tag") -> dict[str, Any]:
+        return super()._to_js(name_of_logid) | {"terminate": self.terminate}
 
 
 # --- providers ----------------------------------------------------------------------------

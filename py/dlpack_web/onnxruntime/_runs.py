@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._backends import javascript
+from .._layout.dtype import Array
 from .._tensor.tensor import Tensor
 from ._feeds import NodeArg
 from ._state import (
@@ -18,7 +19,7 @@ from ._state import (
     detail_of,
     invalid,
     translated,
-    worded,
+    unsupported,
 )
 from ._state import NotImplemented as NotThere
 from ._values import OrtValue, array_of
@@ -69,18 +70,16 @@ class Outputs:
         """NotImplemented unless it is a tensor or a list of dicts, with the model's
         strings."""
         if arg.type == "tensor(string)" and self._flaw:
-            raise worded(
-                NotThere,
+            raise unsupported(
                 f"output {arg.name} may have strings of the model with {self._flaw}, which "
                 "onnxruntime-web would change: request the other outputs by name, or change "
-                "the model",
+                "the model"
             )
         if arg.type.startswith("tensor(") or arg.name in self._zipped:
             return
-        raise worded(
-            NotThere,
+        raise unsupported(
             f"output {arg.name} is {arg.type}, and onnxruntime-web returns only "
-            "tensors: request the other outputs by name",
+            "tensors: request the other outputs by name"
         )
 
     def plan(self, outputs: list[tuple[int, Any]]) -> Plan:
@@ -171,11 +170,11 @@ class Pending:
         with _as_onnxruntime:
             await javascript.finish(self._runs.done(self._number))
 
-    async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
+    async def arrays_later(self) -> list[Array]:
         await self.later()
         return self.arrays()
 
-    def arrays(self) -> "list[np.ndarray[Any, Any]]":
+    def arrays(self) -> list[Array]:
         found = self._taken()
         arrays = [_view(each) if isinstance(each, Tensor) else each for each in found]
         return [
@@ -185,10 +184,10 @@ class Pending:
 
     def values(self) -> list[OrtValue]:
         if any(keys is not None for keys in self._plan.zipped):
-            raise worded(NotThere, "lists of dicts cannot be OrtValues here: use run()")
+            raise unsupported("lists of dicts cannot be OrtValues here: use run()")
         return [OrtValue(each) for each in self._taken()]
 
-    def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
+    def _taken(self) -> list[Tensor | Array]:
         """The results, strings as arrays; an output requested twice is the same
         object."""
         number, runs, plan, found = self._number, self._runs, self._plan, self._found
@@ -206,15 +205,15 @@ class Pending:
 class Arrived:
     """Results that are already there. Awaiting them is optional."""
 
-    def __init__(self, results: "list[np.ndarray[Any, Any]]") -> None:
+    def __init__(self, results: list[Array]) -> None:
         self._results = results
 
-    def __await__(self) -> "Generator[Any, Any, list[np.ndarray[Any, Any]]]":
+    def __await__(self) -> Generator[Any, Any, list[Array]]:
         return self._results
         yield  # makes it a generator
 
 
-def _view(tensor: Tensor) -> "np.ndarray[Any, Any]":
+def _view(tensor: Tensor) -> Array:
     """The array over a result; np.from_dlpack costs less than `numpy()`."""
     try:
         return np.from_dlpack(tensor)
@@ -222,7 +221,7 @@ def _view(tensor: Tensor) -> "np.ndarray[Any, Any]":
         return tensor.numpy()
 
 
-def _dicts(labels: list[Any], rows: "np.ndarray[Any, Any]") -> Any:
+def _dicts(labels: list[Any], rows: Array) -> Any:
     """The output of ZipMap, from rows with one element for each label: its keys are
     sorted, and of equal labels the last one counts."""
     rows = np.atleast_2d(rows)

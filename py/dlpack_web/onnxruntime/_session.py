@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from .._backends import javascript
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .._tensor.device import Device
 from .._tensor.making import empty
 from ._arrays import dtype_meant
@@ -25,8 +25,7 @@ from ._runs import (
     bound,
     check_can_wait,
 )
-from ._state import NotImplemented as NotThere
-from ._state import detail_of, worded
+from ._state import detail_of, unsupported
 from ._values import OrtValue
 
 if TYPE_CHECKING:
@@ -290,27 +289,20 @@ class InferenceSession(RefusedMethods):
             pending = self._prepare(output_names, input_feed, run_options)
             return pending.start().arrays_later()
         self._feeds.check_names(input_feed)
-        told = self._told(output_names, input_feed, callback, user_data, run_options)
-        if not javascript.can_block():
-            return ensure_future(told)
-        return Arrived(javascript.block_on(told))
 
-    async def _told(
-        self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
-        callback: Callable[[Any, Any, str], object],
-        user_data: Any,
-        run_options: RunOptions | None,
-    ) -> "list[np.ndarray[Any, Any]]":
-        try:
-            pending = self._prepare(output_names, input_feed, run_options)
-            found = await pending.start().arrays_later()
-        except Exception as error:  # noqa: BLE001 - all of them go to the callback
-            callback([], user_data, detail_of(error))
-            return []
-        callback(found, user_data, "")
-        return found
+        async def report() -> "list[np.ndarray[Any, Any]]":
+            try:
+                pending = self._prepare(output_names, input_feed, run_options)
+                found = await pending.start().arrays_later()
+            except Exception as error:  # noqa: BLE001 - all of them go to the callback
+                callback([], user_data, detail_of(error))
+                return []
+            callback(found, user_data, "")
+            return found
+
+        if not javascript.can_block():
+            return ensure_future(report())
+        return Arrived(javascript.block_on(report()))
 
     def run_with_ort_values(
         self,
@@ -383,9 +375,7 @@ class InferenceSession(RefusedMethods):
             "cpu" if each.device_type() == 0 else "webgpu" for each in fetch_devices
         }
         if len(kinds) > 1:
-            raise worded(
-                NotThere, "all results must be on one device: use an IOBinding"
-            )
+            raise unsupported("all results must be on one device: use an IOBinding")
         fetches += self.run_with_ort_values(
             fetch_names, given, run_options, device_type=next(iter(kinds), None)
         )

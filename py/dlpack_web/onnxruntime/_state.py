@@ -91,6 +91,11 @@ def invalid(message: str) -> Exception:
     return worded(InvalidArgument, message)
 
 
+def unsupported(message: str) -> Exception:
+    """The exception for what onnxruntime-web lacks."""
+    return worded(NotImplemented, message)
+
+
 def detail_of(error: Exception) -> str:
     """The message of an exception, without its class and code."""
     found = re.match(r"\[ONNXRuntimeError\] : \d+ : \w+ : ", str(error))
@@ -138,10 +143,9 @@ def _translated(message: str) -> Exception | None:
         if detail.startswith("Unrecognized attribute"):
             return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
         if "Invalid dispatch group size" in detail:
-            return worded(
-                NotImplemented,
+            return unsupported(
                 "onnxruntime-web does not compute empty results on WebGPU: use "
-                "providers=['CPUExecutionProvider']",
+                "providers=['CPUExecutionProvider']"
             )
         if detail.startswith(("[ShapeInferenceError]", "[TypeInferenceError]")):
             return worded(Fail, detail)

@@ -6,13 +6,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._layout.words import type_of as kind_of
+from .._layout.text import type_of as kind_of
 from .._tensor.device import parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, from_dlpack, share
 from ._arrays import dtype_meant, number_of, shared, type_of, widened
-from ._state import NotImplemented as NotThere
-from ._state import worded
+from ._state import unsupported
 
 
 class OrtValue:
@@ -72,7 +71,7 @@ class OrtValue:
     @classmethod
     def ort_value_from_sparse_tensor(cls, sparse_tensor: Any) -> "OrtValue":
         """Raises NotImplemented: onnxruntime-web has no sparse tensors."""
-        raise worded(NotThere, "onnxruntime-web has no sparse tensors")
+        raise unsupported("onnxruntime-web has no sparse tensors")
 
     @classmethod
     def ortvalue_from_shape_and_type(
@@ -196,7 +195,8 @@ class OrtValue:
                 "The input size of numpy arrays does not match the size of the OrtValue."
             )
         if given.shape != mine.shape and given.dtype == mine.dtype:
-            given = _in_order(given, mine.shape)
+            on_host = given.device.is_host
+            given = (given.numpy() if on_host else given).reshape(mine.shape)
         mine.write(given)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -225,13 +225,6 @@ def _extents(shape: Any) -> tuple[int, ...]:
     if any(each < 0 for each in extents):
         raise RuntimeError(f"Tensor shape.Size() must be >= 0: {extents}")
     return extents
-
-
-def _in_order(given: Tensor, shape: tuple[int, ...]) -> Any:
-    """The elements in another shape."""
-    if given.device.is_host:
-        return given.numpy().reshape(shape)
-    return given.reshape(shape)
 
 
 def named_device(device_type: str, device_id: int = 0) -> str:

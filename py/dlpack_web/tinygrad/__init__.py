@@ -25,6 +25,7 @@ from .._tensor.tensor import Tensor
 if TYPE_CHECKING:
     import numpy as np
 
+
 __all__ = ["from_dlpack", "install", "to_dlpack", "to_host"]
 
 

@@ -32,9 +32,9 @@ from .._kernels.batch import batch
 from .._kernels.kernel import Kernel
 from .._layout.dtype import DType
 from .._tensor.device import Device
-from .._tensor.tensor import Tensor, from_buffer, made
+from .._tensor.tensor import Tensor, from_buffer
 from . import _numbers
-from ._kept import Kept
+from ._cache import Cache
 
 NAME = "WEBGPU"
 _BYTES = DType("uint8")
@@ -103,7 +103,7 @@ class Place:
 
 
 _found: Place | None = None
-_kept: Kept | None = None
+_cache: Cache | None = None
 
 
 def place() -> Place:
@@ -150,8 +150,8 @@ class WGSLRenderer(wgsl.WGSLRenderer):
                 "(which needs the device's feature shader-f16) before it comes to "
                 f"{NAME}"
             ) from None
-        if _kept is not None:
-            _kept.soon()
+        if _cache is not None:
+            _cache.soon()
         return source
 
     def render_kernel(
@@ -185,7 +185,7 @@ class Memory(Allocator):
             )
         try:
             here = place()
-            return made(here.backend.empty((size,), _BYTES, here.device.id))
+            return here.backend.empty((size,), _BYTES, here.device.id)
         except DeviceLostError:
             raise
         except BufferError as error:  # tinygrad adds what it has allocated
@@ -205,7 +205,7 @@ class Memory(Allocator):
                 "needs JSPI and a call from async Python): use "
                 "`await dlpack_web.tinygrad.to_host(t)`"
             )
-        with made(_core.from_buffer(dest.cast("B"))) as target:
+        with _core.from_buffer(dest.cast("B")) as target:
             gpu.read_blocking([src], [target])
 
     def _transfer(self, dest: Tensor, src: Tensor, sz: int, **_: Any) -> None:
@@ -355,7 +355,7 @@ def use(device: Device) -> None:
     the environment to allow: pages have none, and a GPU device survives no fork.
     Without a compiler Python interprets what tinygrad does on the CPU: reading a
     constant is that, too."""
-    global _kept
+    global _cache
     opened = Devices[NAME] if NAME in Devices._opened_devices else None
     if opened is not None and not isinstance(opened, WebGpuDevice):
         raise BufferError(
@@ -377,6 +377,6 @@ def use(device: Device) -> None:
     helpers.PARALLEL.value = int(os.environ["PARALLEL"])
     helpers.JIT_BATCH_SIZE.value = int(os.environ["JIT_BATCH_SIZE"])
     facts = _arch(), place().sizes()
-    if _kept is None or _kept.facts != facts:
-        _kept = Kept(WGSLRenderer, facts)
-        _kept.load()
+    if _cache is None or _cache.facts != facts:
+        _cache = Cache(WGSLRenderer, facts)
+        _cache.load()

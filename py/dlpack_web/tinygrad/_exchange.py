@@ -16,7 +16,7 @@ from .. import _core
 from .._layout.dtype import DType
 from .._tensor.device import CPU
 from .._tensor.making import empty
-from .._tensor.tensor import Tensor, made, share
+from .._tensor.tensor import Tensor, share
 from ._device import NAME, in_use
 
 _NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -75,7 +75,7 @@ def _hold_gpu(buffer: Any, tensor: Tensor) -> None:
     """The allocator releases what it was given when tinygrad frees the buffer."""
     uint8 = DType("uint8")._packed
     with tensor:
-        buffer.allocate(opaque=made(_core._retyped(tensor, (tensor.nbytes,), uint8)))
+        buffer.allocate(opaque=_core._retyped(tensor, (tensor.nbytes,), uint8))
 
 
 def _hold_host(buffer: Any, tensor: Tensor) -> None:
@@ -120,9 +120,9 @@ def to_dlpack(t: Any) -> Tensor:
     buffer = t.contiguous().realize().uop.buffer.ensure_allocated()
     memory = _memory(buffer)
     if isinstance(memory, Tensor):
-        return made(_core._retyped(memory, t.shape, dtype._packed))
-    with made(_core.from_buffer(memory)) as raw:
-        return made(_core._retyped(raw, t.shape, dtype._packed))
+        return _core._retyped(memory, t.shape, dtype._packed)
+    with _core.from_buffer(memory) as raw:
+        return _core._retyped(raw, t.shape, dtype._packed)
 
 
 def _memory(buffer: Any) -> Any:

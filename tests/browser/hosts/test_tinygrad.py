@@ -88,9 +88,9 @@ import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 
 dlwt.install(await dlw.webgpu.request_device())
-from dlpack_web.tinygrad import _device, _kept
+from dlpack_web.tinygrad import _cache, _device
 
-known = len(_kept.programs)
+known = len(_cache.programs)
 from tinygrad import Tensor
 
 assert ((Tensor([1.0, 2.0, 3.0]) * 3).sum() + 0.25).item() == 18.25
@@ -109,28 +109,28 @@ def test_the_browser_keeps_kernels(open_test_page: Callable[..., TestPage]) -> N
         "notebook": False,
     }
     page.python(LOAD)
-    known, made = page.python(VISIT + "[known, len(_kept.programs)]")
+    known, made = page.python(VISIT + "[known, len(_cache.programs)]")
     assert (known, made > 0) == (0, True)
     page.python("""
 import asyncio
 
-while not await dlwt._device.backend().kept(_device._kept._folder):
+while not await dlwt._device.place().backend.cached(_device._cache._folder):
     await asyncio.sleep(0.1)
 """)
     for _ in range(2):
         page.page.reload()
         page.call("start", start)
         page.python(LOAD)
-        assert page.python(VISIT + "[known, len(_kept.programs)]") == [made, made]
+        assert page.python(VISIT + "[known, len(_cache.programs)]") == [made, made]
     page.python("""
 from dlpack_web._backends import browser
 
 browser._MOST = 3
 for i in range(5):
-    await browser.keep("folder", str(i), bytes([i]))
-found = await browser.kept("folder")
+    await browser.cache("folder", str(i), bytes([i]))
+found = await browser.cached("folder")
 assert found == {str(i): bytes([i]) for i in range(2, 5)}, found
-assert await browser.kept(_device._kept._folder) == {}
+assert await browser.cached(_device._cache._folder) == {}
 """)
 
 
@@ -145,8 +145,8 @@ def test_where_nothing_can_be_kept(
     page.python(LOAD)
     page.python(VISIT)
     page.python("""
-assert _device._kept._folder is None
-await dlwt._device.backend().keep("folder", "name", b"data")
+assert _device._cache._folder is None
+await dlwt._device.place().backend.cache("folder", "name", b"data")
 """)
 
 

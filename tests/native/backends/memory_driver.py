@@ -119,10 +119,10 @@ class Staged(record.Staged):
 class Kernel(kernel.Kernel):
     _record: Record
 
-    def _compile(self, wgsl: str, entry: str, parts: Any) -> None:
+    def _compile(self, source: Any) -> None:
         """GPUError is what the GPU refuses: the kernel's fault."""
         try:
-            self.shader = self._record.compile(wgsl, entry)
+            self.shader = self._record.compile(source.wgsl, source.entry)
         except GPUError as error:
             self.fault = fault_of(
                 self._record, f"compiling {self.what}", error, self.label
@@ -147,7 +147,7 @@ class Kernel(kernel.Kernel):
 class Batch(batch.Batch):
     def _submit(self, calls: Any) -> None:
         for call in calls:
-            for view, one in call.asides:
+            for view, one in call.copies:
                 source = view.slot.buffer.bytes[view.start :][: view.nbytes]
                 one.slot.buffer.bytes[: view.nbytes] = source
                 one.slot.buffer.bytes[view.nbytes :] = 0

@@ -55,7 +55,7 @@ def npy_of(array):
 def test_a_header_is_read_and_no_more(major, length, read, tmp_path, monkeypatch):
     from dlpack_web._files import local
 
-    monkeypatch.setattr(local, "_IN_BROWSER", read)
+    monkeypatch.setattr(local, "IN_BROWSER", read)
     width = 2 if major == 1 else 4
     head = b"\x93NUMPY" + bytes([major, 0]) + length.to_bytes(width, "little")
     data = archive_of({"bomb": head + bytes(16 * MB), "a": npy_of(np.arange(3))})

@@ -128,7 +128,7 @@ FILES = {
 def test_open_that_is_interrupted_anywhere(format, read, tmp_path, monkeypatch):
     from dlpack_web._files import local
 
-    monkeypatch.setattr(local, "_IN_BROWSER", read)
+    monkeypatch.setattr(local, "IN_BROWSER", read)
     path = tmp_path / "file"
     path.write_bytes(FILES[format])
 
@@ -162,7 +162,7 @@ def test_open_that_is_interrupted_anywhere(format, read, tmp_path, monkeypatch):
 def test_an_error_that_is_kept_keeps_no_file(format, what, read, tmp_path, monkeypatch):
     from dlpack_web._files import local
 
-    monkeypatch.setattr(local, "_IN_BROWSER", read)
+    monkeypatch.setattr(local, "IN_BROWSER", read)
     path = tmp_path / "file"
     path.write_bytes(FILES[format][: -9 if what == "damaged" else None])
 

@@ -50,7 +50,7 @@ def path_of(request, several, tmp_path, monkeypatch):
     """A path, as files are read on the desktop and in the browser."""
     from dlpack_web._files import local
 
-    monkeypatch.setattr(local, "_IN_BROWSER", request.param == "read")
+    monkeypatch.setattr(local, "IN_BROWSER", request.param == "read")
     path = tmp_path / "file"
     path.write_bytes(several)
     return path
@@ -171,11 +171,9 @@ def test_pieces_of_two_tensors_in_turn(path_of, monkeypatch):
     arrays = {"a": np.arange(1000.0), "b": np.arange(1000.0) + 5000}
     kind = "npz" if path_of.read_bytes()[:2] == b"PK" else "safetensors"
     path_of.write_bytes(packed(**arrays) if kind == "npz" else save(None, arrays))
-    file = local.open_path(str(path_of))
-    inside = opening._LocalInside(file, kind)
-    archive = inside._file[1]
+    inside = opening._LocalInside(local.open_path(str(path_of)), kind)
     turns = {
-        name: local.pieces(file, inside._entries[name], archive) for name in arrays
+        name: local.pieces(inside._source, inside._entries[name]) for name in arrays
     }
     found = dict.fromkeys(arrays, b"")
     while turns:

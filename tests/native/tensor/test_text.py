@@ -8,7 +8,7 @@ import pytest
 from forge import Forged
 
 import dlpack_web as dlw
-from dlpack_web._tensor import text
+from dlpack_web._tensor import show
 
 
 def shown(array):
@@ -76,7 +76,7 @@ def test_neighbours_are_read_together():
     def runs(array):
         with dlw.from_dlpack(array) as tensor:
             step = min(map(abs, tensor.strides))
-            return len(list(text._runs(tensor.shape, step, 3)))
+            return len(list(show._runs(tensor.shape, step, 3)))
 
     assert runs(np.zeros((500, 400))) == 6 * 2
     assert runs(np.zeros((500, 5))) == 6 * 1
@@ -148,14 +148,14 @@ def test_errors_are_said_and_never_raised(monkeypatch):
     def fails(tensor):
         raise BufferError("no memory of it")
 
-    monkeypatch.setattr(text, "view_array", fails)
+    monkeypatch.setattr(show, "view_array", fails)
     with dlw.empty(3) as tensor:
         assert str(tensor).endswith("), not readable: BufferError: no memory of it")
 
     def full(tensor):
         raise MemoryError
 
-    monkeypatch.setattr(text, "view_array", full)
+    monkeypatch.setattr(show, "view_array", full)
     with dlw.empty(3) as tensor, pytest.raises(MemoryError):
         str(tensor)
     assert str(tensor) == f"{tensor}" == "Tensor(released)"

@@ -18,7 +18,7 @@ if sys.platform == "emscripten":
 from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
 
 from dlpack_web._page import host as hosts
-from dlpack_web._tensor.reading import read as read_all
+from dlpack_web._tensor.transfer import read as read_all
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
-"""The browser's backend (Backend of ../__init__.py): JavaScript operates the GPU."""
+"""The browser's backend (Backend of ../interface.pyi): JavaScript operates the GPU."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import js
@@ -9,8 +9,8 @@ from pyodide.ffi import JsException
 
 from ... import _core
 from ..._layout.dtype import DType
-from ..._layout.words import type_of
-from ..checks import NO_JSPI, Arguments
+from ..._layout.text import type_of
+from ..checks import NO_JSPI, Arguments, Counts, ShaderSource, Tensors
 from .javascript import (
     Kept,
     calls,
@@ -97,16 +97,12 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     invoke(calls().tensors.write, site(), id(target), id(source), convert)
 
 
-async def read(
-    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-) -> None:
+async def read(sources: Tensors, targets: Tensors) -> None:
     addresses = map(id, (*sources, *targets))
     await finish_work(lambda work: invoke(calls().tensors.read, work, *addresses))
 
 
-def read_blocking(
-    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-) -> None:
+def read_blocking(sources: Tensors, targets: Tensors) -> None:
     if sources:
         wait_for(calls().tensors.reading, *map(id, (*sources, *targets)))
 
@@ -186,11 +182,11 @@ class Kernel:
         self._js = js_kernel
         self._number = invoke(calls().kernels.numberOf, js_kernel)
 
-    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+    def run(self, counts: Counts, args: Arguments) -> None:
         if not _core._run(self._number, site(2), counts, args):
             invoke(calls().kernels.failure)
 
-    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
+    async def time(self, counts: Counts, args: Arguments) -> float:
         call, time = (site(), counts, args), calls().kernels.time
         return await finish_work(lambda work: invoke_with(*call, time, work, self._js))
 
@@ -198,16 +194,10 @@ class Kernel:
         await finish(invoke(getattr, self._js, "ready"))
 
 
-def kernel(
-    wgsl: str,
-    entry: str,
-    label: str,
-    check: bool,
-    device_id: int,
-    parts: Sequence[tuple[str, int, int]],
-) -> Kernel:
-    facts = wgsl, entry, label, check, device_id, js_list(parts)
-    return Kernel(invoke(calls().kernels.kernel, site(), *facts))
+def kernel(source: ShaderSource, device_id: int) -> Kernel:
+    *facts, parts = source
+    given = *facts, device_id, js_list(parts)
+    return Kernel(invoke(calls().kernels.kernel, site(), *given))
 
 
 class Batch:
@@ -219,12 +209,7 @@ class Batch:
         self._run = self._js.run
         self._sites: list[int] = []
 
-    def add(
-        self,
-        kernel: Kernel,
-        counts: tuple[int, ...],
-        args: Arguments,
-    ) -> None:
+    def add(self, kernel: Kernel, counts: Counts, args: Arguments) -> None:
         number = site(2)
         self._sites.append(number)
         keep_sites([number], True)  # as long as the batch may run
@@ -232,11 +217,7 @@ class Batch:
         invoke_with(number, counts, args, record, self._js, kernel._js)
 
     def update(
-        self,
-        index: int,
-        counts: tuple[int, ...],
-        places: tuple[int, ...],
-        args: Arguments,
+        self, index: int, counts: Counts, places: tuple[int, ...], args: Arguments
     ) -> None:
         change = calls().kernels.batchUpdate
         invoke_with(0, counts, args, change, self._js, index, js_list(places))
@@ -274,33 +255,14 @@ async def from_image(
     return await receive_later(make, number, source, device_id, wanted)
 
 
-class Frames:
-    """JavaScript's frames; stopped when this is collected."""
-
-    def __init__(
-        self, source: Any, device_id: int, dtype: DType, channels: int
-    ) -> None:
-        make = calls().images.frames
-        wanted = options({"dtype": str(dtype), "channels": channels})
-        if not is_js(source):
-            raise TypeError(
-                f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
-            )
-        self._kept = Kept(make, source, device_id, wanted)
-
-    async def next(self) -> _core.Tensor | None:
-        found = await finish(invoke(self._kept.js.next))
-        return None if found is None else receive(calls().tensors.fromJs, found)
-
-    def stop(self) -> None:
-        self._kept.js.release()
-
-    def stats(self) -> dict[str, float]:
-        found: dict[str, float] = self._kept.js.stats().to_py()
-        return found
-
-
-frames = Frames
+def frames(source: Any, device_id: int, dtype: DType, channels: int) -> Kept[Any]:
+    make = calls().images.frames
+    wanted = options({"dtype": str(dtype), "channels": channels})
+    if not is_js(source):
+        raise TypeError(
+            f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
+        )
+    return Kept(make, source, device_id, wanted)
 
 
 def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
@@ -318,7 +280,7 @@ async def settle(device_id: int) -> None:
     await finish(invoke(calls().devices.settle, device_id))
 
 
-# --- what is kept between visits ---
+# --- the cache between visits ---
 
 _CACHE = "dlpack_web"
 # CacheStorage has addresses for names. Nothing is requested from this one.
@@ -327,12 +289,12 @@ _MOST = 128  # entries; then the oldest is deleted
 
 
 async def _open() -> Any:
-    """None where nothing can be kept: not in Node, in insecure pages, in some frames."""
+    """None where nothing can be cached: not in Node, in insecure pages, in some frames."""
     caches = getattr(js, "caches", None)
     return caches and await caches.open(_CACHE)
 
 
-async def kept(folder: str) -> dict[str, bytes] | None:
+async def cached(folder: str) -> dict[str, bytes] | None:
     found = {}
     address = f"{_ADDRESS}{folder}/"
     try:
@@ -348,7 +310,7 @@ async def kept(folder: str) -> dict[str, bytes] | None:
     return found
 
 
-async def keep(folder: str, name: str, data: bytes) -> None:
+async def cache(folder: str, name: str, data: bytes) -> None:
     try:
         cache = await _open()
         if cache is not None:

@@ -29,8 +29,9 @@ from pyodide.ffi import (
 )
 
 from ... import _core
+from ..._layout.text import IN_PYTHON
 from ..calls import Call, calling, warn
-from ..checks import Arguments
+from ..checks import Arguments, Counts
 
 _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
 # Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
@@ -106,10 +107,9 @@ def _translated(error: Any) -> BaseException:
 
 def _in_python(message: str) -> str:
     """Replaces JavaScript's names in a message by Python's."""
-    message = message.replace("; convert: true converts", "; convert=True converts")
-    return re.sub(
-        r"requestDevice\(\{ (\w+): (\d+) \}\)", r"request_device(\1=\2)", message
-    )
+    for javascript, python in IN_PYTHON.items():
+        message = re.sub(javascript, python, message)
+    return message
 
 
 def _locate(made: Any, error: Any) -> None:
@@ -171,7 +171,7 @@ def invoke[*Ts, R](function: Callable[[*Ts], R], /, *args: *Ts) -> R:
 
 def invoke_with[*Ts, R](
     number: int,
-    counts: tuple[int, ...],
+    counts: Counts,
     arguments: Arguments,
     function: Callable[[*Ts], R],
     /,

@@ -1,4 +1,4 @@
-"""The desktop's backend (Backend of ../__init__.py): WebGPU in ordinary CPython, over
+"""The desktop's backend (Backend of ../interface.pyi): WebGPU in ordinary CPython, over
 wgpu-py.
 
 It is a driver of ../model, whose faults, checks and copies are the same as in the browser
@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ... import _core
+from ..._core import Tensor
 from ..._layout.dtype import DType
 from ..model import backend as model
 from ..model import record
@@ -19,10 +19,9 @@ from ..model.requests import Request
 from ..model.slots import taken
 from ..model.views import View, check_row_major
 from . import host, idle, wgpu
-from .batch import Batch
 from .device import Record
 from .images import from_image
-from .kernel import Kernel
+from .kernel import Batch, Kernel
 
 
 class Backend(model.Backend):
@@ -102,7 +101,7 @@ class Backend(model.Backend):
         return found
 
     def use_device(self, gpu: Any) -> int:
-        if not wgpu.is_device(gpu):
+        if not isinstance(gpu, wgpu.wgpu().GPUDevice):
             raise TypeError(f"a wgpu.GPUDevice is needed, not {gpu!r}")
         return self.register(gpu, lambda: Record(gpu)).id
 
@@ -117,10 +116,10 @@ class Backend(model.Backend):
 
     # --- tensors ----------------------------------------------------------------------
 
-    def share(self, tensor: _core.Tensor, device_id: int) -> _core.Tensor:
+    def share(self, tensor: Tensor, device_id: int) -> Tensor:
         return host.share(tensor, self.record(device_id))
 
-    def on_host(self, tensor: _core.Tensor) -> _core.Tensor:
+    def on_host(self, tensor: Tensor) -> Tensor:
         self.ready()
         return host.on_host(tensor)
 
@@ -128,7 +127,7 @@ class Backend(model.Backend):
 
     async def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int
-    ) -> _core.Tensor:
+    ) -> Tensor:
         return from_image(self.record(device_id), source, dtype, channels)
 
     # --- GPUBuffers -------------------------------------------------------------------
@@ -138,7 +137,7 @@ class Backend(model.Backend):
             raise TypeError(f"from_wgpu takes a wgpu.GPUBuffer, not {buffer!r}")
         return buffer, self.use_device(wgpu.device_of(buffer))
 
-    def to_wgpu(self, tensor: _core.Tensor) -> Any:
+    def to_wgpu(self, tensor: Tensor) -> Any:
         self.ready()
         view = View(tensor)
         check_row_major(view)

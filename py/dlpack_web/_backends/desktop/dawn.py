@@ -66,15 +66,23 @@ def why_lost(gpu: Any) -> str | None:
 
 
 def host_alignment(gpu: Any) -> int | None:
-    """The required alignment of address and size of shared memory; None: not
-    supported."""
-    if "host-mapped-pointer" not in gpu.features:
+    """The alignment of address and size that a device needs to use CPU memory; None: it
+    cannot."""
+    if not has(gpu) or "host-mapped-pointer" not in gpu.features:
         return None
     step: int = extras().get_host_memory_alignment(gpu)
     return step
 
 
+def buffer_over(gpu: Any, memory: Any, usage: int) -> Any:
+    """A GPUBuffer over CPU memory. It holds `memory` until the buffer is dropped, the
+    GPU has finished with it, and `free_host_memory` is called."""
+    return extras().create_buffer_from_host_memory(gpu, memory, usage=usage)
+
+
 def free_host_memory(gpu: Any) -> None:
+    """Releases what the GPU has finished with, now or when `why_lost` is next called;
+    this may run any finalizers."""
     # Dawn frees unused host memory when it processes events after a submit.
     gpu.queue.submit([])
     extras().process_events()

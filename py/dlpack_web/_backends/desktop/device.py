@@ -8,7 +8,7 @@ from ..model import record
 from ..model.record import COPY_DST, MAP_READ
 from ..model.slots import Slot
 from ..model.work import attempt
-from . import idle, wgpu
+from . import dawn, idle, wgpu
 
 _ZEROS = bytes(4096)
 
@@ -33,7 +33,7 @@ class Record(record.Record):
         if self.frees and self.lost is None:
             self.frees = False
             with suppress(*wgpu.failures()):
-                wgpu.free_host_memory(self.gpu)
+                dawn.free_host_memory(self.gpu)
         why = wgpu.why_lost(self.gpu) if self.lost is None else None
         if why is not None:
             self.lose(why)

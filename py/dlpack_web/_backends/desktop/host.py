@@ -21,7 +21,7 @@ from ..model.record import DEFAULT_USAGE
 from ..model.slots import Slot, faults_of
 from ..model.views import View, step_of, tensor_over
 from ..model.work import ask, attempt
-from . import wgpu
+from . import dawn
 from .device import Record
 
 
@@ -85,7 +85,7 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
 
 def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
     """The bytes of a tensor as a ctypes array, if a device can use them in place."""
-    step = wgpu.host_alignment(record.gpu)
+    step = dawn.host_alignment(record.gpu)
     what = f"moving a tensor from cpu to webgpu:{record.id} copies it"
     if step is None:
         raise CopyError(
@@ -139,7 +139,7 @@ def free(record: Record) -> None:
     buffers."""
     record.settle()
     gone = [each for each in _pieces if each.record is record and each.is_gone()]
-    attempt(record, "freeing memory", lambda: wgpu.free_host_memory(record.gpu))
+    attempt(record, "freeing memory", lambda: dawn.free_host_memory(record.gpu))
     for _ in range(_TRIES):
         if all(each.memory() is None for each in gone):
             return
@@ -174,7 +174,7 @@ def _make(piece: _Piece, memory: Any) -> Slot:
         buffer = attempt(
             record,
             f"sharing {piece.nbytes} bytes of host memory",
-            lambda: wgpu.buffer_over(record.gpu, memory, DEFAULT_USAGE),
+            lambda: dawn.buffer_over(record.gpu, memory, DEFAULT_USAGE),
         )
     except BaseException as error:
         _forget(piece)

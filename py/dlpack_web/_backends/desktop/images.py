@@ -3,19 +3,16 @@
 uploaded unchanged.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import _core
-from ..._layout.dtype import DType
-from ..._layout.words import type_of
+from ..._layout.dtype import Array, DType
+from ..._layout.text import type_of
 from ..model import messages
 from ..model.record import Record
 from ..model.transfer import upload
 from ..model.work import attempt
 from . import wgpu
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _FORMATS = {"rgba8unorm": (0, 1, 2, 3), "bgra8unorm": (2, 1, 0, 3)}
 _COPY_SRC = 1  # GPUTextureUsage
@@ -54,11 +51,11 @@ def from_image(
     return upload(_core.from_buffer(pixels), record, dtype)
 
 
-def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
+def _pixels(record: Record, source: Any) -> Array:
     """Bytes of shape (height, width, 4), not premultiplied."""
     import numpy as np
 
-    if wgpu.is_texture(source):
+    if isinstance(source, wgpu.wgpu().GPUTexture):
         return _of_texture(record, source)
     if callable(getattr(source, "convert", None)) and hasattr(source, "getbands"):
         return _of_pillow(source)
@@ -82,7 +79,7 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
     return pixels
 
 
-def _of_pillow(image: Any) -> "np.ndarray[Any, Any]":
+def _of_pillow(image: Any) -> Array:
     """The pixels of a Pillow image as browsers show them: turned as EXIF data says."""
     import numpy as np
 
@@ -109,7 +106,7 @@ def _of_pillow(image: Any) -> "np.ndarray[Any, Any]":
     return pixels
 
 
-def _of_texture(record: Record, texture: Any) -> "np.ndarray[Any, Any]":
+def _of_texture(record: Record, texture: Any) -> Array:
     import numpy as np
 
     order = _FORMATS.get(texture.format)

@@ -1,17 +1,18 @@
-"""Compute shaders of wgpu-py: compiling, dispatching, timing."""
+"""Compute shaders of wgpu-py: compiling, dispatching, timing, and batches of calls."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from ..._core import DeviceLostError
-from ..checks import Arguments
-from ..model import kernel
+from ..checks import Arguments, Counts, ShaderSource
+from ..model import batch, kernel
 from ..model.arguments import Bound
+from ..model.batch import Ready
 from ..model.faults import Fault
 from ..model.record import COPY_DST, COPY_SRC, MAP_READ
 from ..model.views import round_up
 from ..model.wgsl import place_in
-from ..model.work import ask, attempt, refusal
+from ..model.work import ask, attempt, fault_of, refusal
 from . import wgpu
 from .device import Record
 
@@ -23,18 +24,16 @@ _KEPT_GROUPS = 8  # bind groups, because making one costs as much as the rest of
 class Kernel(kernel.Kernel):
     _record: Record
 
-    def _compile(
-        self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
-    ) -> None:
+    def _compile(self, source: ShaderSource) -> None:
         self._groups: dict[tuple[Any, ...], Any] = {}
         try:
-            self._build(wgsl, entry)
+            self._build(source.wgsl, source.entry)
         except wgpu.errors() as error:
             what = f"compiling {self.what}"
             refused = refusal(self._record, what, error)
             if isinstance(refused, DeviceLostError):
                 raise refused from None
-            text, line = _explain(wgsl, parts, error)
+            text, line = _explain(source, error)
             told = f"{what} failed on {self._record}: {text}"
             self.fault = Fault(told, self.label, line)
 
@@ -61,7 +60,7 @@ class Kernel(kernel.Kernel):
         if bindings is None:
             self._layout = self.pipeline.get_bind_group_layout(0)
 
-    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
+    async def time(self, counts: Counts, args: Arguments) -> float:
         record = self._record
         record.check_alive()
         if "timestamp-query" not in record.features:
@@ -95,7 +94,7 @@ class Kernel(kernel.Kernel):
         return float(end - begin) / 1e6  # WebGPU counts nanoseconds
 
     def _dispatch(
-        self, bound: Sequence[Bound], groups: tuple[int, ...], timestamps: Any
+        self, bound: Sequence[Bound], groups: Counts, timestamps: Any
     ) -> None:
         gpu = self._record.gpu
         encoder = gpu.create_command_encoder()
@@ -107,11 +106,11 @@ class Kernel(kernel.Kernel):
         self,
         encoder: Any,
         bound: Sequence[Bound],
-        groups: tuple[int, ...],
+        groups: Counts,
         group: Any,
         options: dict[str, Any],
     ) -> None:
-        """The pass, and copies from what was copied aside back to its tensors."""
+        """The pass, and copies from what is bound as a copy back to its tensor."""
         compute = encoder.begin_compute_pass(**options)
         compute.set_pipeline(self.pipeline)
         compute.set_bind_group(0, group)
@@ -151,17 +150,65 @@ class Kernel(kernel.Kernel):
         return group
 
 
-def _explain(
-    wgsl: str, parts: Sequence[tuple[str, int, int]], error: Exception
-) -> tuple[str, int | None]:
+class Batch(batch.Batch):
+    """One submit for all of the calls."""
+
+    _record: Record
+
+    def _submit(self, calls: Sequence[Ready]) -> Fault | None:
+        gpu = self._record.gpu
+        try:
+            with wgpu.turn():
+                encoder = gpu.create_command_encoder()
+                for call in calls:
+                    self._encode(encoder, call)
+                gpu.queue.submit([encoder.finish()])
+        except wgpu.errors() as error:
+            return self._blame(calls, error)
+        return None
+
+    def _blame(self, calls: Sequence[Ready], error: Exception) -> Fault:
+        """The fault of the first call that the GPU refuses alone. Commands that dispatch
+        nothing are checked just the same."""
+        record, gpu = self._record, self._record.gpu
+        for call in calls:
+            try:
+                with wgpu.turn():
+                    encoder = gpu.create_command_encoder()
+                    compute = encoder.begin_compute_pass()
+                    compute.set_pipeline(call.kernel.pipeline)
+                    compute.set_bind_group(0, call.group)
+                    compute.end()
+                    gpu.queue.submit([encoder.finish()])
+            except wgpu.errors() as own:
+                fault = fault_of(record, call.kernel.what, own, call.kernel.label)
+                fault.call = call.place
+                return fault
+        return fault_of(record, "a batch of kernels", error)
+
+    def _encode(self, encoder: Any, call: Ready) -> None:
+        record = self._record
+        for view, one in call.copies:
+            staging, words = one.slot.buffer, round_up(view.nbytes, 4)
+            if view.nbytes > 0:
+                copied = view.slot.buffer, view.start, staging, 0, view.nbytes
+                record.encode_copy(encoder, *copied)
+                record.count("copied", view.nbytes)
+            # The shader may have written to the padding in an earlier run.
+            if one.written and one.size > words:
+                encoder.clear_buffer(staging, words, one.size - words)
+        call.kernel.encode(encoder, call.bound, call.groups, call.group, {})
+
+
+def _explain(source: ShaderSource, error: Exception) -> tuple[str, int | None]:
     """The error of a shader with the source line that it is on, and the line's
     number."""
     found = wgpu.shader_error(error)
     if found is None:
         return wgpu.reason(error), None
     line, column, said = found
-    where, line, column, number = place_in(wgsl, parts, line, column)
-    rows = wgsl.split("\n")
-    source = rows[line - 1] if line <= len(rows) else ""
+    where, line, column, number = place_in(source.wgsl, source.parts, line, column)
+    rows = source.wgsl.split("\n")
+    row = rows[line - 1] if line <= len(rows) else ""
     caret = " " * max(column - 1, 0) + "^"
-    return f"{where}:{column}: {said}\n{source}\n{caret}", number
+    return f"{where}:{column}: {said}\n{row}\n{caret}", number

@@ -150,27 +150,6 @@ async def finish(promise: Any) -> Any:
         raise
 
 
-# --- host memory --------------------------------------------------------------------------
-
-
-def host_alignment(gpu: Any) -> int | None:
-    """The alignment of address and size that a device needs to use CPU memory; None: it
-    cannot."""
-    return dawn.host_alignment(gpu) if dawn.has(gpu) else None
-
-
-def buffer_over(gpu: Any, memory: Any, usage: int) -> Any:
-    """A GPUBuffer over CPU memory. It holds `memory` until the buffer is dropped, the
-    GPU has finished with it, and `free_host_memory` is called."""
-    return dawn.extras().create_buffer_from_host_memory(gpu, memory, usage=usage)
-
-
-def free_host_memory(gpu: Any) -> None:
-    """Releases what the GPU has finished with, now or when `why_lost` is next called;
-    this may run any finalizers."""
-    dawn.free_host_memory(gpu)
-
-
 # --- names --------------------------------------------------------------------------------
 
 
@@ -267,14 +246,6 @@ async def device_from(
         raise TypeError(f"no such feature: {error.args[0]}") from None
     except failures() as error:
         raise BufferError(f"the adapter gave no device: {reason(error)}") from error
-
-
-def is_device(gpu: Any) -> bool:
-    return isinstance(gpu, wgpu().GPUDevice)
-
-
-def is_texture(texture: Any) -> bool:
-    return isinstance(texture, wgpu().GPUTexture)
 
 
 def is_buffer(buffer: Any) -> bool:

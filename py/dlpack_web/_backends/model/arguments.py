@@ -40,8 +40,8 @@ class Bound:
     temporary: bool = False
     #: For a copy: where to copy the shader's output after the pass.
     back: View | None = None
-    #: Whether it cannot be bound in place: `separate` binds a copy instead.
-    aside: bool = False
+    #: Whether it cannot be bound in place: `resolve_aliasing` binds a copy instead.
+    needs_copy: bool = False
 
     def part(self) -> Part:
         """The bytes that are bound."""
@@ -113,7 +113,7 @@ def count_of(view: View, binding: Binding) -> int | None:
 def bind(
     record: Record, view: View, index: int, declared: Binding | None, check: bool
 ) -> Bound:
-    """The buffer range to bind, after checking this argument alone; `separate` then
+    """The buffer range to bind, after checking this argument alone; `resolve_aliasing` then
     checks it against the others."""
     check_on(record, view)
     check_row_major(view)
@@ -136,18 +136,18 @@ def bind(
         raise BufferError(messages.too_large_to_bind(what, size, most, limit))
     bindable = view.start % limits[f"min{space}BufferOffsetAlignment"] == 0
     written = kind in ("storage", None)
-    aside = not bindable or size > view.capacity()
-    return Bound(view.slot, view.start, size, written, aside=aside)
+    needs_copy = not bindable or size > view.capacity()
+    return Bound(view.slot, view.start, size, written, needs_copy=needs_copy)
 
 
-def _bind_aside(view: View, size: int, written: bool) -> Bound:
+def _bind_copy(view: View, size: int, written: bool) -> Bound:
     """A copy in its own buffer, followed by zeros: for a tensor at an offset that
     cannot be bound, or one that shares its last word or element with others."""
     slot = copy_of(view, size)
     return Bound(slot, 0, size, written, True, view if written else None)
 
 
-def _check_aside(view: View, written: bool, what: str) -> None:
+def _check_copy(view: View, written: bool, what: str) -> None:
     check_copy_source(view, "binding")
     if not written:
         return
@@ -188,31 +188,31 @@ def bind_number(
     return Bound(slot, 0, 16, False, True)
 
 
-def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
+def resolve_aliasing(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
     """Adjusts the arguments to each other. Two that are written must not overlap.
-    Arguments are copied aside if they cannot be bound in place, or are read from a
+    Arguments are copied if they cannot be bound in place, or are read from a
     buffer that is also bound for writing."""
-    for i in check_apart(views, dict(enumerate(bound))):
+    for i in check_aliasing(views, dict(enumerate(bound))):
         one = bound[i]
-        bound[i] = _bind_aside(views[i], one.size, one.written)
+        bound[i] = _bind_copy(views[i], one.size, one.written)
 
 
-def check_apart(views: Sequence[Any], bound: Mapping[int, Bound]) -> list[int]:
-    """Raises if two that are written overlap, or one cannot be copied aside; gives
-    those that have to be."""
+def check_aliasing(views: Sequence[Any], bound: Mapping[int, Bound]) -> list[int]:
+    """Raises if two that are written overlap, or one cannot be copied; gives those
+    that have to be."""
     written = [i for i, one in bound.items() if one.written]
     for j, i in combinations(written, 2):
         if _overlap(bound[j], views[j], bound[i], views[i]):
             raise BufferError(messages.overlap(j, i))
-    direct = [bound[i].slot.buffer for i in written if not bound[i].aside]
-    aside = [
+    direct = [bound[i].slot.buffer for i in written if not bound[i].needs_copy]
+    to_copy = [
         i
         for i, one in bound.items()
-        if one.aside or (not one.written and one.slot.buffer in direct)
+        if one.needs_copy or (not one.written and one.slot.buffer in direct)
     ]
-    for i in aside:
-        _check_aside(views[i], bound[i].written, f"binding {i}: {views[i]}")
-    return aside
+    for i in to_copy:
+        _check_copy(views[i], bound[i].written, f"binding {i}: {views[i]}")
+    return to_copy
 
 
 def _overlap(a: Bound, a_view: View, b: Bound, b_view: View) -> bool:
@@ -223,4 +223,4 @@ def _overlap(a: Bound, a_view: View, b: Bound, b_view: View) -> bool:
 
 def _end(one: Bound, view: View) -> int:
     """The end of what the shader may write: padding only if it is bound in place."""
-    return one.offset + (view.nbytes if one.aside else one.size)
+    return one.offset + (view.nbytes if one.needs_copy else one.size)

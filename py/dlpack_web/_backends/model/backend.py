@@ -1,14 +1,14 @@
 """A backend over the devices of a driver."""
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from math import prod
 from typing import Any
 
-from ... import _core
+from ..._core import CopyError, Tensor
 from ..._layout.dtype import DType
 from .. import javascript, owners
-from ..checks import NO_JSPI
+from ..checks import NO_JSPI, ShaderSource, Tensors
 from . import messages
 from .batch import Calls
 from .buffers import adopt, allocate
@@ -23,14 +23,18 @@ _registering = threading.RLock()
 
 
 class Backend:
-    """Backend of ../__init__.py. A driver adds how devices are requested, and their
-    records, kernels and batches. What it does not add is refused."""
+    """What dlpack_web needs of its environment: `make generate` writes the types of the
+    methods that the browser has, too, to ../interface.pyi. A driver adds how devices are
+    requested, and their records, kernels and batches. What it does not add is refused.
+    Devices are identified by their ids; the caller owns the tensors that are returned."""
 
     kernel_type: type[Kernel]
     batch_type: type[Calls[Any]]
-    cannot_block = NO_JSPI
+    cannot_block: str = NO_JSPI  # follows "the tensor is on webgpu:0"
     #: Why CPU and GPU share no memory, for messages.
     not_shared = ""
+    #: What is refused, where devices cannot be requested.
+    no_requests = "requesting devices"
 
     def __init__(self) -> None:
         #: Devices by id. Ids stay valid: none is removed.
@@ -135,10 +139,10 @@ class Backend:
         return None
 
     def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
-        raise self.refused("requesting devices")
+        raise self.refused(self.no_requests)
 
     def request_device_blocking(self, options: dict[str, Any]) -> int:
-        raise self.refused("requesting devices")
+        raise self.refused(self.no_requests)
 
     def use_device(self, gpu: Any) -> int:
         raise self.refused("registering devices")
@@ -159,47 +163,43 @@ class Backend:
 
     # --- tensors ----------------------------------------------------------------------
 
-    def empty(
-        self, shape: tuple[int, ...], dtype: DType, device_id: int
-    ) -> _core.Tensor:
+    def empty(self, shape: tuple[int, ...], dtype: DType, device_id: int) -> Tensor:
         record = self.record(device_id)
         used = prod(shape) * step_of(dtype, False)
         slot = allocate(record, round_up(used, 1), used=used, zeros=True)
         return tensor_over(slot, shape, dtype)
 
-    def upload(
-        self, tensor: _core.Tensor, device_id: int, dtype: DType
-    ) -> _core.Tensor:
+    def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
         return upload(tensor, self.record(device_id), dtype)
 
-    def write(self, target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
+    def write(self, target: Tensor, source: Tensor, convert: bool) -> None:
         self.ready()
         write(target, source, convert)
 
-    async def read(
-        self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-    ) -> None:
+    async def read(self, sources: Tensors, targets: Tensors) -> None:
         self.ready()
         await read(sources, targets)
 
-    def read_blocking(
-        self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-    ) -> None:
+    def read_blocking(self, sources: Tensors, targets: Tensors) -> None:
         self.ready()
         read_blocking(sources, targets)
 
-    def share(self, tensor: _core.Tensor, device_id: int) -> _core.Tensor:
-        raise _core.CopyError(
+    def share(self, tensor: Tensor, device_id: int) -> Tensor:
+        """For memory that CPU and GPU share; else CopyError."""
+        raise CopyError(
             f"moving a tensor from cpu to webgpu:{device_id} copies it{self.not_shared}"
         )
 
-    def on_host(self, tensor: _core.Tensor) -> _core.Tensor:
+    def on_host(self, tensor: Tensor) -> Tensor | None:
+        """The CPU tensor of shared memory, when the GPU has finished; else CopyError or
+        None."""
         device_id = tensor.__dlpack_device__()[1]
-        raise _core.CopyError(
+        raise CopyError(
             f"moving a tensor from webgpu:{device_id} to cpu copies it{self.not_shared}"
         )
 
     async def settle(self, device_id: int) -> None:
+        """Waits until all writes to a device have arrived."""
         self.record(device_id).settle()
 
     # --- GPUBuffers -------------------------------------------------------------------
@@ -212,49 +212,47 @@ class Backend:
         device_id: int,
         byte_offset: int,
         release: Callable[[], Any] | None,
-    ) -> _core.Tensor:
+    ) -> Tensor:
         record = self.record(device_id)
         return adopt(record, buffer, shape, dtype, byte_offset, release)
 
-    def gpu_buffer(self, tensor: _core.Tensor) -> Any:
+    def gpu_buffer(self, tensor: Tensor) -> Any:
         self.ready()
         return taken(slot_of(tensor))
 
-    def is_pooled(self, tensor: _core.Tensor) -> bool:
+    def is_pooled(self, tensor: Tensor) -> bool:
         self.ready()
         return slot_of(tensor).own
 
     def from_wgpu(self, buffer: Any) -> tuple[Any, int]:
         raise self.refused("wrapping GPUBuffers")
 
-    def to_wgpu(self, tensor: _core.Tensor) -> Any:
+    def to_wgpu(self, tensor: Tensor) -> Any:
         raise self.refused("handing out GPUBuffers")
 
     # --- work -------------------------------------------------------------------------
 
-    def kernel(
-        self, wgsl: str, entry: str, label: str, check: bool, device_id: int, parts: Any
-    ) -> Kernel:
-        record = self.record(device_id)
-        return self.kernel_type(record, wgsl, entry, label, check, parts)
+    def kernel(self, source: ShaderSource, device_id: int) -> Kernel:
+        return self.kernel_type(self.record(device_id), source)
 
     def batch(self, device_id: int) -> Calls[Any]:
         return self.batch_type(self.record(device_id))
 
     async def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int
-    ) -> _core.Tensor:
+    ) -> Tensor:
         raise self.refused("images: upload an array of their pixels")
 
     def frames(self, source: Any, device_id: int, dtype: DType, channels: int) -> Any:
         return javascript.calls()  # raises: there is none outside of pages
 
-    # --- what is kept between visits --------------------------------------------------
+    # --- the cache between visits -----------------------------------------------------
 
-    async def kept(self, folder: str) -> dict[str, bytes] | None:
+    async def cached(self, folder: str) -> dict[str, bytes] | None:
+        """All of a folder, by name; None: nothing can be cached here."""
         return None
 
-    async def keep(self, folder: str, name: str, data: bytes) -> None:
+    async def cache(self, folder: str, name: str, data: bytes) -> None:
         raise BufferError("only browsers keep data between visits")
 
     def refused(self, what: str) -> BufferError:

@@ -7,7 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import parse_dtype
 from ..calls import Call, calling
-from ..checks import Arguments
+from ..checks import Arguments, Counts
 from . import messages
 from .arguments import Bound, pack_number
 from .faults import Fault
@@ -26,7 +26,7 @@ class Recorded:
     kernel: Any
     #: Tensors, of which the batch has its own holds, and numbers.
     args: tuple[Any, ...]
-    counts: tuple[int, ...]
+    counts: Counts
     place: Call
     reads: Sequence[Part]
     writes: Sequence[Part]
@@ -41,7 +41,7 @@ class Recorded:
 
 class Calls[Each: Recorded]:
     """Calls of kernels of one device, which a driver prepares and runs: BackendBatch of
-    ../__init__.py."""
+    ../interface.pyi. It has holds on their tensors."""
 
     def __init__(self, record: Record) -> None:
         record.check_alive()
@@ -50,12 +50,12 @@ class Calls[Each: Recorded]:
         self._calls: list[Each] = []
 
     def _prepare(
-        self, kernel: Any, counts: tuple[int, ...], args: Sequence[Any], place: Call
+        self, kernel: Any, counts: Counts, args: Sequence[Any], place: Call
     ) -> Each:
         raise NotImplementedError
 
     def _change(
-        self, old: Each, counts: tuple[int, ...], args: list[Any], places: Sequence[int]
+        self, old: Each, counts: Counts, args: list[Any], places: Sequence[int]
     ) -> Each:
         """A call with other arguments at some places, or other counts."""
         return self._prepare(old.kernel, counts, args, old.place)
@@ -63,21 +63,13 @@ class Calls[Each: Recorded]:
     def run(self) -> None:
         raise NotImplementedError
 
-    def add(
-        self,
-        kernel: Any,
-        counts: tuple[int, ...],
-        args: Arguments,
-    ) -> None:
+    def add(self, kernel: Any, counts: Counts, args: Arguments) -> None:
         self._calls.append(self._prepare(kernel, counts, args, calling(2)))
 
     def update(
-        self,
-        index: int,
-        counts: tuple[int, ...],
-        places: tuple[int, ...],
-        args: Arguments,
+        self, index: int, counts: Counts, places: tuple[int, ...], args: Arguments
     ) -> None:
+        """Changes a call; places: positions of the arguments in it."""
         self._record.check_alive()
         calls = self._calls
         old = calls[index]
@@ -123,12 +115,12 @@ class Ready(Recorded):
     """A call with everything that WebGPU needs to run it."""
 
     bound: Sequence[Bound]
-    groups: tuple[int, ...]
+    groups: Counts
     #: None: it cannot be run, and `fault` says why.
     group: Any
     fault: Fault | None
     #: Arguments that are copied before the pass.
-    asides: Sequence[tuple[View, Bound]]
+    copies: Sequence[tuple[View, Bound]]
 
 
 class Batch(Calls[Ready]):
@@ -139,11 +131,7 @@ class Batch(Calls[Ready]):
         raise NotImplementedError
 
     def _change(
-        self,
-        old: Ready,
-        counts: tuple[int, ...],
-        args: list[Any],
-        places: Sequence[int],
+        self, old: Ready, counts: Counts, args: list[Any], places: Sequence[int]
     ) -> Ready:
         changed = [each[place] for each in (args, old.args) for place in places]
         if any(isinstance(x, _core.Tensor) for x in changed):
@@ -151,11 +139,7 @@ class Batch(Calls[Ready]):
         return self._rewrite(old, counts, tuple(args), places)
 
     def _rewrite(
-        self,
-        old: Ready,
-        counts: tuple[int, ...],
-        args: tuple[Any, ...],
-        places: Sequence[int],
+        self, old: Ready, counts: Counts, args: tuple[Any, ...], places: Sequence[int]
     ) -> Ready:
         """Writes numbers into the uniforms that the call has."""
         kernel, record = old.kernel, self._record
@@ -172,7 +156,7 @@ class Batch(Calls[Ready]):
         return replace(old, args=args, counts=counts, groups=groups)
 
     def _prepare(
-        self, kernel: Kernel, counts: tuple[int, ...], args: Sequence[Any], place: Call
+        self, kernel: Kernel, counts: Counts, args: Sequence[Any], place: Call
     ) -> Ready:
         self._record.check_alive()
         own, holds = held(args)
@@ -183,19 +167,19 @@ class Batch(Calls[Ready]):
             if one.temporary:
                 size = one.slot.buffer.size
                 holds.append(tensor_over(one.slot, (size,), _BYTES))
-        asides = [
+        copies = [
             (view, one)
             for view, one in zip(views, bound, strict=True)
             if one.temporary and isinstance(view, View)
         ]
-        sources = {id(one): view.part() for view, one in asides}
+        sources = {id(one): view.part() for view, one in copies}
         used = [one for one in bound if not one.temporary or id(one) in sources]
         reads = [sources.get(id(one), one.part()) for one in used if not one.written]
         writes = [sources.get(id(one), one.part()) for one in used if one.written]
         for one in bound:
             if one.written:
                 one.slot.filled = max(one.slot.filled, one.offset + one.size)
-        ready = bound, groups, group, fault, asides
+        ready = bound, groups, group, fault, copies
         return Ready(kernel, own, counts, place, reads, writes, holds, *ready)
 
     def _group(

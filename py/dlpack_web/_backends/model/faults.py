@@ -21,14 +21,14 @@ class Fault:
     def __init__(self, message: str, label: str | None = None, line: int | None = None):
         self.message, self.label, self.line = message, label, line
         self.call: Call = calling()
-        self.told = False
-        _untold.add(self)
-        _tell_later(weakref.ref(self))
+        self.reported = False
+        _unreported.add(self)
+        _report_later(weakref.ref(self))
 
     def exception(self) -> Exception:
         """A new exception for each reader, because its traceback keeps tensors
         alive."""
-        self.told = True
+        self.reported = True
         where = f"called at {self.call.filename}:{self.call.lineno}"
         if self.label is None:
             return BufferError(f"{self.message}\n{where}")
@@ -37,14 +37,14 @@ class Fault:
         error.filename, error.lineno = self.call.filename, self.call.lineno
         return error
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Warns, unless it was already reported."""
-        if not self.told:
-            self.told = True
+        if not self.reported:
+            self.reported = True
             warn(self.message, self.call)
 
     def __del__(self) -> None:
-        self.tell()
+        self.report()
 
 
 class Faults:
@@ -90,27 +90,27 @@ def _outside(
 #: Held for one step, within which nothing else runs.
 _noting = threading.RLock()
 
-_untold: "weakref.WeakSet[Fault]" = weakref.WeakSet()
+_unreported: "weakref.WeakSet[Fault]" = weakref.WeakSet()
 
 
 _GRACE = 1.0  # seconds that a fault waits for a reader
 
 
-def _tell_later(fault: "weakref.ref[Fault]") -> None:
+def _report_later(fault: "weakref.ref[Fault]") -> None:
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return
-    loop.call_later(_GRACE, _tell, fault)
+    loop.call_later(_GRACE, _report, fault)
 
 
-def _tell(fault: "weakref.ref[Fault]") -> None:
+def _report(fault: "weakref.ref[Fault]") -> None:
     found = fault()
     if found is not None:
-        found.tell()
+        found.report()
 
 
 @atexit.register
-def _tell_all() -> None:
-    for fault in list(_untold):
-        fault.tell()
+def _report_all() -> None:
+    for fault in list(_unreported):
+        fault.report()

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _core
-from ..checks import Arguments, with_lines
+from ..checks import Arguments, Counts, ShaderSource, with_lines
 from . import messages
-from .arguments import Bound, bind, bind_number, count_of, separate
+from .arguments import Bound, bind, bind_number, count_of, resolve_aliasing
 from .faults import Fault
 from .record import Record
 from .views import View
@@ -15,28 +15,18 @@ from .work import ask, operate
 
 
 class Kernel:
-    """A shader on one device: BackendKernel of ../__init__.py. A driver compiles it, and
-    dispatches."""
+    """A shader on one device: BackendKernel of ../interface.pyi. A driver compiles it,
+    and dispatches."""
 
-    def __init__(
-        self,
-        record: Record,
-        wgsl: str,
-        entry: str,
-        label: str,
-        check: bool,
-        parts: Sequence[tuple[str, int, int]],
-    ) -> None:
+    def __init__(self, record: Record, source: ShaderSource) -> None:
         record.check_alive()
-        self._record, self.label, self._check = record, label, check
-        self.what = f'kernel "{label}"'
-        self._shader = parse_shader(wgsl, entry)
+        self._record, self.label, self._check = record, source.label, source.check
+        self.what = f'kernel "{self.label}"'
+        self._shader = parse_shader(source.wgsl, source.entry)
         self.fault: Fault | None = None
-        self._compile(with_lines(wgsl), entry, parts)
+        self._compile(source._replace(wgsl=with_lines(source.wgsl)))
 
-    def _compile(
-        self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
-    ) -> None:
+    def _compile(self, source: ShaderSource) -> None:
         """What the GPU refuses is the kernel's fault."""
         raise NotImplementedError
 
@@ -45,30 +35,25 @@ class Kernel:
         return bound
 
     def _dispatch(
-        self, bound: Sequence[Bound], groups: tuple[int, ...], timestamps: Any
+        self, bound: Sequence[Bound], groups: Counts, timestamps: Any
     ) -> None:
-        """Runs the shader, and copies back what was copied aside."""
+        """Runs the shader, and copies back what is bound as a copy."""
         raise NotImplementedError
 
     async def ready(self) -> None:
         ask(self._record, [self.fault])
 
-    def run(self, counts: tuple[int, ...], args: Arguments) -> None:
+    def run(self, counts: Counts, args: Arguments) -> None:
         self._run(counts, args, None)
 
-    async def time(self, counts: tuple[int, ...], args: Arguments) -> float:
+    async def time(self, counts: Counts, args: Arguments) -> float:
         raise BufferError(
             f"{self._record} cannot measure: it was made without the feature "
             '"timestamp-query", which request_device() asks for where the adapter '
             "has it"
         )
 
-    def _run(
-        self,
-        counts: tuple[int, ...],
-        args: Arguments,
-        timestamps: Any,
-    ) -> Fault | None:
+    def _run(self, counts: Counts, args: Arguments, timestamps: Any) -> Fault | None:
         """Binds the arguments and submits; returns the fault of what it wrote, if
         any."""
         record = self._record
@@ -77,9 +62,9 @@ class Kernel:
         return self._submit(bound, groups, timestamps)
 
     def prepare(
-        self, counts: tuple[int, ...], views: Sequence[Any]
-    ) -> tuple[list[Bound], tuple[int, ...]]:
-        """Checks the arguments and counts, and copies aside what must be."""
+        self, counts: Counts, views: Sequence[Any]
+    ) -> tuple[list[Bound], Counts]:
+        """Checks the arguments and counts, and copies what cannot be bound in place."""
         record = self._record
         groups = self.check_call(counts, views)
         bound = [
@@ -88,7 +73,7 @@ class Kernel:
             else bind_number(record, view, i, self.declared(i))
             for i, view in enumerate(views)
         ]
-        separate(record, views, bound)
+        resolve_aliasing(record, views, bound)
         return bound, groups
 
     def declared(self, index: int) -> Binding | None:
@@ -96,9 +81,7 @@ class Kernel:
         bindings = self._shader.bindings
         return bindings[index] if bindings is not None else None
 
-    def check_call(
-        self, counts: tuple[int, ...], views: Sequence[Any]
-    ) -> tuple[int, ...]:
+    def check_call(self, counts: Counts, views: Sequence[Any]) -> Counts:
         """The workgroups; raises for those and for another number of arguments."""
         bindings = self._shader.bindings
         if bindings is not None and len(views) != len(bindings):
@@ -107,16 +90,14 @@ class Kernel:
             raise ValueError(messages.wrong_count(self.label, names, count, len(views)))
         return self.checked_groups(counts, views)
 
-    def checked_groups(
-        self, counts: tuple[int, ...], views: Sequence[Any]
-    ) -> tuple[int, ...]:
+    def checked_groups(self, counts: Counts, views: Sequence[Any]) -> Counts:
         groups = counts if counts[0] else self._usual_groups(views)
         limit = self._record.limits["maxComputeWorkgroupsPerDimension"]
         if max(groups) > limit:
             raise ValueError(messages.wrong_workgroups(limit, groups))
         return groups
 
-    def _usual_groups(self, views: Sequence[Any]) -> tuple[int, ...]:
+    def _usual_groups(self, views: Sequence[Any]) -> Counts:
         """One invocation for each element of the first argument that the shader may
         write to."""
         bindings, workgroup = self._shader.bindings, self._shader.workgroup
@@ -143,10 +124,7 @@ class Kernel:
         return max(1, -(-count // x)), 1, 1
 
     def _submit(
-        self,
-        bound: Sequence[Bound],
-        groups: tuple[int, ...],
-        timestamps: Any,
+        self, bound: Sequence[Bound], groups: Counts, timestamps: Any
     ) -> Fault | None:
         written = [one for one in bound if one.written]
         for one in written:

@@ -8,17 +8,13 @@ from typing import Any
 _POOL_BYTES = 256 << 20  # of idle buffers that a device keeps
 
 
-def _nothing() -> None:
-    pass
-
-
 class Pool:
     """Idle buffers by size and usage, the least recently used kind first; each with the
     number of bytes that may be other than 0."""
 
     def __init__(self) -> None:
         #: Called when a buffer was given back, wherever Python collects garbage.
-        self.wake: Callable[[], None] = _nothing
+        self.wake: Callable[[], None] = lambda: None
         self.idle_bytes = self.created = self.reused = 0
         self.used = False  # since the last `_drop_idle`
         self._idle: OrderedDict[tuple[int, int], list[tuple[Any, int]]] = OrderedDict()

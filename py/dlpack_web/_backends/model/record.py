@@ -2,21 +2,15 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from ... import _core
 from . import messages
 from .pool import Pool
 
 # GPUBufferUsage
-MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1, 4, 8, 64, 128
-USAGES = {
-    "MAP_READ": MAP_READ,
-    "COPY_SRC": COPY_SRC,
-    "COPY_DST": COPY_DST,
-    "UNIFORM": UNIFORM,
-    "STORAGE": STORAGE,
-}
+USAGES = {"MAP_READ": 1, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "STORAGE": 128}
+MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = USAGES.values()
 #: The usage of buffers made here: everything that tensors need.
 DEFAULT_USAGE = STORAGE | UNIFORM | COPY_SRC | COPY_DST
 
@@ -74,15 +68,10 @@ class Record:
         self.lost = self.lost or why
         self.pool.clear()
 
-    def count(self, way: str, nbytes: int, copies: int = 1) -> None:
-        """Counts a transfer: up, down or copied."""
-        if way == "up":
-            self.up += nbytes * copies
-        elif way == "down":
-            self.down += nbytes * copies
-        else:
-            self.copied += nbytes * copies
-        self.copies += copies
+    def count(self, way: Literal["up", "down", "copied"], nbytes: int) -> None:
+        """Counts a transfer."""
+        vars(self)[way] += nbytes
+        self.copies += 1
 
     # --- the driver's, of a GPU that this process uses itself -------------------------
 

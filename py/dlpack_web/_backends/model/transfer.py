@@ -5,12 +5,13 @@ otherwise C packs and converts them in pieces of at most 8 MiB. Down: all tensor
 device in one submit and one map, then one copy for each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 
 from ... import _core
 from ..._layout import views
 from ..._layout.dtype import DType, dtype_of
+from ..checks import Tensors
 from . import messages
 from .buffers import allocate, copy_into, copy_of
 from .record import Record
@@ -75,8 +76,8 @@ def _write_from_gpu(view: View, source: View) -> None:
         copy_into(source, view.slot, view.start)
         return
     # WebGPU does not copy within a buffer, so copy through another one.
-    aside = copy_of(source)
-    copied = tensor_over(aside, source.shape, source.dtype, source.padded)
+    staging = copy_of(source)
+    copied = tensor_over(staging, source.shape, source.dtype, source.padded)
     copy_into(View(copied), view.slot, view.start)
 
 
@@ -241,9 +242,7 @@ def _gather(memory: memoryview, piece: _Piece, into: memoryview) -> None:
     into[:] = memoryview(_core._raw(_core.from_dlpack(seen, copy=True))[0])
 
 
-def _plan(
-    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-) -> list[_Batch]:
+def _plan(sources: Tensors, targets: Tensors) -> list[_Batch]:
     batches: list[_Batch] = []
     try:
         for source, target in zip(sources, targets, strict=True):
@@ -274,9 +273,7 @@ def _release(batches: list[_Batch]) -> None:
             piece.release()
 
 
-def read_blocking(
-    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-) -> None:
+def read_blocking(sources: Tensors, targets: Tensors) -> None:
     """Reads WebGPU tensors into row-major CPU tensors with as many bytes."""
     batches = _plan(sources, targets)
     try:
@@ -288,9 +285,7 @@ def read_blocking(
         _release(batches)
 
 
-async def read(
-    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
-) -> None:
+async def read(sources: Tensors, targets: Tensors) -> None:
     """The same, asynchronously: the caller may release the sources meanwhile."""
     batches = _plan(sources, targets)
     try:

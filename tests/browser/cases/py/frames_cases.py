@@ -59,7 +59,7 @@ async def test_each_frame_is_released_for_the_next(device):
 
 async def test_what_is_forgotten_is_stopped(device):
     frames = dlw.webgpu.frames(painted(9), device)
-    js_frames = frames._source._kept.js
+    js_frames = frames._kept.js
     await anext(frames)
     del frames
     assert await js_frames.next() is None

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from tinygrad_world import Tensor, installed  # noqa: F401
 
-from dlpack_web.tinygrad import _device, _kept
+from dlpack_web.tinygrad import _cache, _device
+from dlpack_web.tinygrad._cache import Cache, pack, programs, schedules, unpack
 from dlpack_web.tinygrad._device import WGSLRenderer
-from dlpack_web.tinygrad._kept import Kept, pack, programs, schedules, unpack
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -29,10 +29,10 @@ class Store:
             coroutine.send(None)
         return done.value.value
 
-    async def kept(self, folder):
+    async def cached(self, folder):
         return dict(self.folders.get(folder, {}))
 
-    async def keep(self, folder, name, data):
+    async def cache(self, folder, name, data):
         self.folders.setdefault(folder, {})[name] = data
 
 
@@ -41,10 +41,10 @@ def store(monkeypatch):
     """No kernels in memory, and a browser that keeps some."""
     before = dict(programs), dict(schedules)
     kept_here = Store()
-    monkeypatch.setattr(_kept, "default", lambda: kept_here)
+    monkeypatch.setattr(_cache, "default", lambda: kept_here)
     texts = {"tinygrad": "files of tinygrad", "dlpack-web": "files of ours"}
     monkeypatch.setattr(
-        _kept.metadata,
+        _cache.metadata,
         "distribution",
         lambda name: SimpleNamespace(read_text=lambda file: texts[name]),
     )
@@ -64,9 +64,9 @@ def forget():
 def visit(monkeypatch, facts="one device"):
     """What a page has after install(), if it remembers nothing itself."""
     forget()
-    kept = Kept(WGSLRenderer, facts)
+    kept = Cache(WGSLRenderer, facts)
     kept.load()
-    monkeypatch.setattr(_device, "_kept", kept)
+    monkeypatch.setattr(_device, "_cache", kept)
     return kept
 
 
@@ -140,7 +140,7 @@ async def test_what_was_made_for_something_else_is_ignored(store, monkeypatch, w
     await save(first)
     kept = store.folders.pop(first._folder)
     if what == "setting":
-        monkeypatch.setattr(_kept.ContextVar._cache["SPLIT_REDUCEOP"], "value", 0)
+        monkeypatch.setattr(_cache.ContextVar._cache["SPLIT_REDUCEOP"], "value", 0)
     elif what != "device":
         store.texts[what] = "files of another version"
     other = visit(monkeypatch, what)
@@ -157,9 +157,9 @@ async def test_foreign_pickles_run_nothing(store, monkeypatch):
         def __reduce__(self):
             return pytest.fail, ("it ran",)
 
-    for thing in (Foreign(), _kept.ContextVar.tolist):
+    for thing in (Foreign(), _cache.ContextVar.tolist):
         data = zlib.compress(pickle.dumps(([], {}, {b"key": thing})))
-        await store.keep(first._folder, first._name(data), data)
+        await store.cache(first._folder, first._name(data), data)
         with pytest.raises(pickle.UnpicklingError, match="not a class of tinygrad"):
             unpack(data)
     visit(monkeypatch)
@@ -193,9 +193,9 @@ async def test_what_cannot_be_pickled_is_not_kept(store, monkeypatch):
 
 def test_without_known_versions_nothing_is_kept(store, monkeypatch):
     def missing(name):
-        raise _kept.metadata.PackageNotFoundError(name)
+        raise _cache.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(_kept.metadata, "distribution", missing)
+    monkeypatch.setattr(_cache.metadata, "distribution", missing)
     kept = visit(monkeypatch)
     rendered(monkeypatch, [1.0, 2.0])
     kept.soon()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
-from .._layout.words import type_of
+from .._layout.text import type_of
 from .arrays import adopt_array
 
 _KINDS = {

@@ -1,5 +1,11 @@
-"""Words shared by messages."""
+"""Text of messages: types and values, and Python's names for JavaScript's."""
 
+#: JavaScript's names in messages, as regular expressions, and Python's.
+IN_PYTHON = {
+    r"requestDevice\(\{ (\S+): (\S+) \}\)": r"request_device(\1=\2)",
+    r"\bcheck: false\b": "check=False",
+    r"\bconvert: true\b": "convert=True",
+}
 # Characters of a message with foreign text, at most.
 MOST = 2000
 

@@ -1,4 +1,4 @@
-"""What tinygrad has generated, kept by the browser for the next visit.
+"""What tinygrad has generated, cached by the browser for the next visit.
 
 tinygrad has its kernels and schedules in two dicts, by hashes of what they are made of.
 They are written and read as flat lists of UOps, of which each names its sources by
@@ -29,7 +29,7 @@ from .._backends import default
 QUIET = 2.0
 
 
-class Kept:
+class Cache:
     """The kernels of a renderer on one kind of device."""
 
     def __init__(self, renderer: type, facts: Any) -> None:
@@ -48,12 +48,12 @@ class Kept:
         if self._folder is None:
             return
         if default().can_block():
-            self._take(default().block_on(default().kept(self._folder)))
+            self._take(default().block_on(default().cached(self._folder)))
         else:
             self._task = asyncio.ensure_future(self._load_later(self._folder))
 
     async def _load_later(self, folder: str) -> None:
-        self._take(await default().kept(folder))
+        self._take(await default().cached(folder))
 
     def _take(self, found: dict[str, bytes] | None) -> None:
         if found is None:
@@ -90,8 +90,8 @@ class Kept:
         # Arguments may be anything, such as functions.
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             data = pack(made, planned)
-            keeping = default().keep(f"{self._folder}", self._name(data), data)
-            self._task = asyncio.ensure_future(keeping)
+            caching = default().cache(f"{self._folder}", self._name(data), data)
+            self._task = asyncio.ensure_future(caching)
 
 
 def _folder(facts: Any) -> str | None:
