@@ -2,7 +2,7 @@
 dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in
 _tensor/tensor.py."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import CapsuleType
@@ -127,6 +127,12 @@ def _from_arrow_stream(
 def _to_arrow(
     values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
+def _again(
+    kernel: int,
+    workgroups: int | Sequence[int] | None,
+    args: tuple[Tensor | float, ...],
+    /,
+) -> bool: ...
 def _run(
     kernel: int,
     site: int,

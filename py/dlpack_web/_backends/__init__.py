@@ -28,6 +28,9 @@ class BackendKernel(Protocol):
     """A shader on one device. `args` are Tensors on it, and floats; counts of
     workgroups: 0 for the default."""
 
+    #: With which `_core._again` may run a call again; 0: it cannot.
+    core_number: int
+
     def run(self, counts: tuple[int, ...], args: Arguments, /) -> None: ...
     def time(self, counts: tuple[int, ...], args: Arguments, /) -> Awaitable[float]: ...
     def ready(self) -> Awaitable[None]: ...

@@ -18,6 +18,8 @@ class Kernel:
     """A shader on one device: BackendKernel of ../__init__.py. A driver compiles it, and
     dispatches."""
 
+    core_number = 0
+
     def __init__(
         self,
         record: Record,
