@@ -2,6 +2,8 @@
  * exception until JavaScript raises it. */
 #include "bridge.h"
 
+#include <string.h>
+
 #include "handles.h"
 #include "ndarray.h"
 #include "upload.h"
@@ -320,12 +322,51 @@ static int describe_arguments(PyObject *args) {
   return 0;
 }
 
-static int32_t (*run_kernel)(int32_t kernel);
+static int32_t (*run_kernel)(int32_t kernel, int32_t known);
 
-/* The callback that runs the kernel with a number by `call`: returns 1, or 0 and keeps
- * the error. */
+/* The callback that runs the kernel with a number by `call`. It returns 0 and keeps the
+ * error; 1: it ran; or another number, with which the same call can be run again. Then
+ * it needs no more than that number as `known`, else 0, and the numbers in `call`; and
+ * it returns 0 if it cannot say that the call is still valid. */
 DLW_EXPORT(dlw_bridge_on_run)
-void dlw_bridge_on_run(int32_t (*callback)(int32_t kernel)) { run_kernel = callback; }
+void dlw_bridge_on_run(int32_t (*callback)(int32_t kernel, int32_t known)) {
+  run_kernel = callback;
+}
+
+/* Calls that JavaScript can run again, by a hash of what was given. */
+enum { KNOWN = 128, KNOWN_ARGUMENTS = 8 };
+typedef struct {
+  int32_t kernel, known; /* known 0: none */
+  uint32_t count;
+  double workgroups[3];              /* 0: the default */
+  uint64_t serials[KNOWN_ARGUMENTS]; /* of tensors; 0: a number */
+} known_call;
+static known_call known_calls[KNOWN];
+
+static known_call *place_of(const known_call *wanted) {
+  uint64_t hash = (uint32_t)wanted->kernel;
+  for (uint32_t i = 0; i < wanted->count; i++) hash = hash * 31 + wanted->serials[i];
+  return &known_calls[hash % KNOWN];
+}
+
+static int is_same(const known_call *a, const known_call *b) {
+  return a->kernel == b->kernel && a->count == b->count &&
+         memcmp(a->workgroups, b->workgroups, sizeof a->workgroups) == 0 &&
+         memcmp(a->serials, b->serials, a->count * sizeof a->serials[0]) == 0;
+}
+
+/* The call that is described; its count is 0 if it has too many arguments. */
+static known_call described(int32_t kernel, PyObject *args) {
+  known_call made = {.kernel = kernel};
+  if (call.count > KNOWN_ARGUMENTS) return made;
+  made.count = (uint32_t)call.count;
+  memcpy(made.workgroups, call.workgroups, sizeof made.workgroups);
+  for (uint32_t i = 0; i < made.count; i++) {
+    if (call.arguments[i].kind != TENSOR) continue;
+    made.serials[i] = dlw_tensor_of(PyTuple_GetItem(args, (Py_ssize_t)i))->serial;
+  }
+  return made;
+}
 
 PyObject *dlw_bridge_run(PyObject *Py_UNUSED(module), PyObject *args) {
   double *groups = call.workgroups;
@@ -339,7 +380,59 @@ PyObject *dlw_bridge_run(PyObject *Py_UNUSED(module), PyObject *args) {
     return PyErr_Format(PyExc_RuntimeError, "no JavaScript runs kernels");
   }
   if (describe_arguments(values) < 0) return NULL;
-  return PyBool_FromLong(run_kernel(kernel));
+  known_call made = described(kernel, values);
+  made.known = run_kernel(kernel, 0);
+  if (made.known > 1 && made.count > 0) *place_of(&made) = made;
+  return PyBool_FromLong(made.known != 0);
+}
+
+/* Workgroups as users give them: None, an int or a tuple of ints. */
+static int read_workgroups(PyObject *given, double counts[3]) {
+  counts[0] = counts[1] = counts[2] = 0;
+  if (given == Py_None) return 1;
+  counts[1] = counts[2] = 1;
+  int is_tuple = PyTuple_CheckExact(given);
+  Py_ssize_t length = is_tuple ? PyTuple_Size(given) : 1;
+  for (Py_ssize_t i = 0; i < length; i++) {
+    PyObject *count = is_tuple ? PyTuple_GetItem(given, i) : given;
+    if (i > 2 || !PyLong_CheckExact(count)) return 0;
+    counts[i] = PyLong_AsDouble(count);
+  }
+  if (!PyErr_Occurred()) return 1;
+  PyErr_Clear();
+  return 0;
+}
+
+PyObject *dlw_bridge_again(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  (void)module;
+  if (count != 3 || !PyTuple_CheckExact(given[2])) {
+    return PyErr_Format(PyExc_TypeError, "_again(kernel, workgroups, args)");
+  }
+  known_call wanted = {.kernel = (int32_t)PyLong_AsLong(given[0])};
+  Py_ssize_t length = PyTuple_Size(given[2]);
+  if (length > KNOWN_ARGUMENTS || !read_workgroups(given[1], wanted.workgroups)) {
+    Py_RETURN_FALSE;
+  }
+  wanted.count = (uint32_t)length;
+  for (Py_ssize_t i = 0; i < length; i++) {
+    PyObject *arg = PyTuple_GetItem(given[2], i);
+    if (dlw_is_tensor(arg)) {
+      dlw_tensor *tensor = dlw_tensor_of(arg);
+      if (tensor == NULL) return NULL;
+      wanted.serials[i] = tensor->serial;
+    } else if (PyFloat_CheckExact(arg) || PyLong_CheckExact(arg)) {
+      call.arguments[i].value = PyFloat_AsDouble(arg);
+    } else {
+      Py_RETURN_FALSE;
+    }
+  }
+  if (PyErr_Occurred()) { /* of a number, which the usual way refuses */
+    PyErr_Clear();
+    Py_RETURN_FALSE;
+  }
+  const known_call *found = place_of(&wanted);
+  if (found->known == 0 || !is_same(found, &wanted)) Py_RETURN_FALSE;
+  return PyBool_FromLong(run_kernel(wanted.kernel, found->known));
 }
 
 PyObject *dlw_bridge_pass(PyObject *Py_UNUSED(module), PyObject *args) {

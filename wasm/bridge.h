@@ -20,6 +20,10 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
  * `_arguments`): makes JavaScript run a kernel, without Pyodide's calls, which cost
  * more than all of our own work. False: it failed, and JavaScript kept the error. */
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
+/* _again(number of the kernel, workgroups, arguments, both as users give them): runs a
+ * call again that `_run` ran, without a check. False: nothing happened, and the call
+ * goes the usual way. */
+PyObject *dlw_bridge_again(PyObject *module, PyObject *const *given, Py_ssize_t count);
 /* _pass(function, args, number of the call, (x, y, z) workgroups, arguments of
  * `_arguments`): the result of JavaScript's function(*args), which finds the call of a
  * kernel where `_run` has it. */

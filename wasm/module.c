@@ -328,6 +328,7 @@ static PyMethodDef METHODS[] = {
     {"_from_arrow_stream", dlw_from_arrow_stream, METH_VARARGS, NULL},
     {"_to_arrow", dlw_to_arrow, METH_VARARGS, NULL},
     {"_run", dlw_bridge_run, METH_VARARGS, NULL},
+    {"_again", (PyCFunction)(void (*)(void))dlw_bridge_again, METH_FASTCALL, NULL},
     {"_pass", dlw_bridge_pass, METH_VARARGS, NULL},
     {"_wait", dlw_bridge_wait, METH_O, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},

@@ -72,6 +72,8 @@ static dlw_tensor *allocate(int32_t room, size_t payload) {
       malloc(sizeof *tensor + payload + 2 * (size_t)room * sizeof(int64_t));
   if (tensor == NULL) return NULL;
   memset(tensor, 0, sizeof *tensor);
+  static _Atomic uint64_t last_serial;
+  tensor->serial = 1 + atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed);
   tensor->room = (uint16_t)room;
   if (room > 0) tensor->dims = inner_dims(tensor, payload);
   DLManagedTensorVersioned *managed = &tensor->managed;

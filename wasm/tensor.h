@@ -25,6 +25,7 @@ typedef struct dlw_tensor {
   struct dlw_tensor *root;
   /* Root: gives the memory back; may be NULL. Must not free the tensor itself. */
   void (*drop)(struct dlw_tensor *root);
+  uint64_t serial;   /* no other tensor has or had it */
   int64_t *dims;     /* extents, then strides */
   uint16_t room;     /* axes with room after the payload */
   uint8_t unsettled; /* READ_ONLY is set because the producer did not say */

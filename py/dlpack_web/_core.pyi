@@ -1,7 +1,7 @@
 """The C core (wasm/module.c, wasm/object.c). Names without an underscore are public in
 dlpack_web."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from typing_extensions import CapsuleType
@@ -138,6 +138,12 @@ def _from_arrow_stream(
 def _to_arrow(
     values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
+def _again(
+    kernel: int,
+    workgroups: int | Sequence[int] | None,
+    args: tuple[Tensor | float, ...],
+    /,
+) -> bool: ...
 def _run(
     kernel: int,
     site: int,

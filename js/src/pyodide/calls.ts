@@ -25,7 +25,7 @@ export class PythonCalls {
   readonly waits: Waits;
 
   constructor(pyodide: Pyodide) {
-    const run = (kernel: number) => this.kernels.run(kernel);
+    const run = (kernel: number, again: number) => this.kernels.run(kernel, again);
     const python = new Python(pyodide, new PyodideHost(pyodide, releaseSlot, run));
     this.bridge = python.bridge;
     this.devices = new Devices();

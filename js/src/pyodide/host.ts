@@ -85,9 +85,14 @@ export class PyodideHost implements WasmHost {
 
   /**
    * @param onDrop - called by C with each GPU slot of which it drops its reference
-   * @param onRun - called by C with the number of a kernel; returns 1 after running it
+   * @param onRun - called by C with the number of a kernel, and of a call to run again or 0; see
+   * wasm/bridge.c
    */
-  constructor(pyodide: Pyodide, onDrop: (slot: number) => void, onRun: (kernel: number) => 0 | 1) {
+  constructor(
+    pyodide: Pyodide,
+    onDrop: (slot: number) => void,
+    onRun: (kernel: number, known: number) => number,
+  ) {
     const module = moduleOf(pyodide);
     this.#module = module;
     this.memory = new Memory(module);
@@ -98,7 +103,7 @@ export class PyodideHost implements WasmHost {
     this.#python = pyodide.pyimport("dlpack_web._core");
     this.core = coreExports(module, pyodide.version);
     this.core.on_drop(module.addFunction(onDrop, "vi"));
-    this.core.on_run(module.addFunction(onRun, "ii"));
+    this.core.on_run(module.addFunction(onRun, "iii"));
   }
 
   enter<R>(call: (core: CoreExports) => R): R {

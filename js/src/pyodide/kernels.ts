@@ -102,20 +102,27 @@ export class Kernels {
     return this.python.during(address, (tensor) => batch._uses(extentOf(tensor._managed), writing));
   }
 
-  /** @internal Called by C with the number of a kernel. */
-  run(number: KernelNumber): 0 | 1 {
+  /**
+   * @internal Called by C with the number of a kernel, and of a call to run again or 0. Returns such a
+   * number, or 1; 0: nothing ran.
+   */
+  run(number: KernelNumber, again: number): number {
     try {
       const kernel = this.#kernels.get(number)?.deref();
       if (kernel === undefined) throw new TypeError(`there is no kernel ${number}`);
-      this.#call((args, workgroups, site) =>
-        calledAt(site, () => kernel.run(args, { workgroups })),
+      if (again !== 0) return Number(kernel._again(again, this.#numberAt));
+      return this.#call((args, workgroups, site) =>
+        calledAt(site, () => kernel._run(args, { workgroups })),
       );
-      return 1;
     } catch (error) {
       this.#failure = error;
       return 0;
     }
   }
+
+  /** An argument of the call that C describes, which is a number. */
+  readonly #numberAt = (index: number): number =>
+    this.#python.heap.kernelCall()[CALL_ARGUMENTS + 2 * index + 1] as number;
 
   /**
    * Calls `use` with the kernel call that C describes: its arguments, whose tensors have no hold;

@@ -14,7 +14,7 @@ import {
 } from "./checks/calls.js";
 import { checkCopySource, checkRowMajor, checkUsage, slotOn } from "./checks/tensors.js";
 import { allocate } from "./making.js";
-import type { Extent } from "./record.js";
+import type { BufferRecord, Extent } from "./record.js";
 import { capacityOf, extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import type { Binding } from "./wgsl.js";
@@ -133,6 +133,11 @@ function bindNumber(
     releaseSlot(temporary);
     throw error;
   }
+  return boundNumber(facts, temporary);
+}
+
+/** A number that is in a buffer. */
+export function boundNumber(facts: BufferRecord, temporary = 0): Bound {
   const resource = { buffer: facts.buffer, offset: 0, size: 16 };
   const extent = { facts, start: 0, end: 16 };
   return { resource, extent, temporary, written: false, tensor: null, aside: false };

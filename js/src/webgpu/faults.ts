@@ -10,6 +10,7 @@ import {
   type Extent,
   type Fault,
   isOpen,
+  markWritten,
   type Outcome,
   openOutcomes,
   setOutcome,
@@ -98,8 +99,9 @@ export function operate<R>(
   operation: Operation,
   calls: () => R,
 ): { result: R; outcome: Outcome | null } {
-  const { filters = [] } = operation;
+  const { filters = [], writes = [] } = operation;
   const { gpu } = record.device;
+  for (const { facts, end } of writes) markWritten(facts, end);
   for (const filter of filters) gpu.pushErrorScope(filter);
   let result: R;
   try {

@@ -3,7 +3,7 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
-import { type Bound, bind, separate } from "./arguments.js";
+import { type Bound, bind, boundNumber, separate } from "./arguments.js";
 import {
   type Argument,
   checkArgumentCount,
@@ -11,14 +11,18 @@ import {
   checkWorkgroups,
   countOf,
   type Given,
+  packNumber,
   type RunOptions,
 } from "./checks/calls.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
 import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
-import { isPrivate, markWritten, type Outcome } from "./record.js";
-import { extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
+import { isSure, type Known, type KnownCall, KnownCalls, Marks, touchedBy } from "./known.js";
+import { obtain } from "./making.js";
+import { isSound } from "./pool.js";
+import { type BufferRecord, markWritten, type Outcome, openOutcomes } from "./record.js";
+import { DEFAULT_USAGE, releaseSlot, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
 import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
 
@@ -40,9 +44,6 @@ export interface Prepared {
   readonly bound: readonly Bound[];
   readonly groups: readonly [number, number, number];
 }
-
-/** Bind groups that a kernel caches, since making one costs as much as the rest of a run. */
-const KEPT_GROUPS = 8;
 
 /**
  * A compute shader whose buffers are tensors: argument `i` is bound at `@group(0) @binding(i)`.
@@ -73,7 +74,11 @@ export class Kernel {
   readonly _pipeline: GPUComputePipeline;
   readonly #layout: GPUBindGroupLayout;
   readonly #compiled: Outcome;
-  readonly #groups = new Map<string, GPUBindGroup>();
+  readonly #known = new KnownCalls();
+  /** The last number of a known call; 1 is of none. */
+  #calls = 1;
+  /** Buffers of numbers, by position. Each run writes its own before it is submitted. */
+  readonly #uniforms: (Uniform | undefined)[] = [];
 
   /**
    * @throws DeviceLostError. Errors in the source come later: from `await kernel.ready`, or from
@@ -162,29 +167,85 @@ export class Kernel {
   /** @internal */
   run(args: readonly Given[], options?: RunOptions): void;
   run(args: readonly Given[], options: RunOptions = {}): void {
+    this._run(args, options);
+  }
+
+  /** @internal Returns a number with which {@link _again} may run the same call; 1: there is none. */
+  _run(args: readonly Given[], options: RunOptions): number {
     if (recording.batch !== null) {
       recording.batch._record(this, args, options);
-      return;
+      return 1;
     }
     checkAlive(this._record);
     checkRun(args, options);
-    const { bound, groups } = this._prepare(args, options.workgroups);
+    const { workgroups, timestampWrites } = options;
+    if (timestampWrites === undefined) {
+      const known = this.#known.find(args, workgroups);
+      const number = (index: number) => args[index] as number;
+      if (known?.call && this.#repeat(known, known.call, number)) return known.call.number;
+    }
+    const prepared = this._prepare(args, workgroups, true);
     try {
-      this.#submit(bound, groups, options.timestampWrites);
+      const { bound, groups } = prepared;
+      const known = this.#submit(prepared, timestampWrites);
+      if (!known || bound.some(({ temporary }) => temporary !== 0)) return 1;
+      const number = ++this.#calls;
+      const marks = new Marks(args, workgroups);
+      known.call = { number, marks, groups, ...touchedBy(bound) };
+      return number;
     } finally {
-      letGo(bound);
+      letGo(prepared.bound);
     }
   }
 
-  /** @internal Checks the arguments and counts, and copies aside what must be. */
-  _prepare(args: readonly Given[], workgroups: RunOptions["workgroups"]): Prepared {
+  /**
+   * @internal Runs a call again whose tensors and workgroups are the same; its numbers are asked for.
+   *
+   * @returns whether it ran: else it may fail, or is no longer known
+   */
+  _again(number: number, numberAt: (index: number) => number): boolean {
+    if (recording.batch !== null || this._record.lost !== null) return false;
+    const known = this.#known.numbered(number);
+    return known?.call ? this.#repeat(known, known.call, numberAt) : false;
+  }
+
+  /** Runs a known call if it cannot fail. */
+  #repeat(known: Known, call: KnownCall, numberAt: (index: number) => number): boolean {
+    if (!this.#isSure(known)) return false;
+    const { bound, group, watched } = known;
+    for (const i of call.marks.numbers) {
+      if (this.#uniform(numberAt(i), i) !== bound[i]?.extent.facts) return false;
+    }
+    operate(this._record, { what: "", ...call, after: [watched] }, () => {
+      this.#encode(group, call.groups, undefined, []);
+    });
+    return true;
+  }
+
+  #isSure(known: Known): boolean {
+    const checked = this.#check && this.#shader.bindings !== null;
+    return isSure(known, checked && this.#compiled.fault === null);
+  }
+
+  /**
+   * @internal Checks the arguments and counts, and copies aside what must be.
+   *
+   * @param now - whether the call runs before any other of the kernel; else numbers have buffers of
+   * their own
+   */
+  _prepare(
+    args: readonly Given[],
+    workgroups: RunOptions["workgroups"],
+    now: boolean = false,
+  ): Prepared {
     const record = this._record;
     checkArgumentCount(this._label, this.#shader.bindings, args.length);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
     const bound: Bound[] = [];
     try {
       args.forEach((arg, i) => {
-        bound.push(bind(record, arg, i, this._declared(i), this.#check));
+        const kept = now && typeof arg === "number" ? boundNumber(this.#uniform(arg, i)) : null;
+        bound.push(kept ?? bind(record, arg, i, this._declared(i), this.#check));
       });
       separate(record, bound);
       return { bound, groups };
@@ -192,6 +253,22 @@ export class Kernel {
       letGo(bound);
       throw error;
     }
+  }
+
+  /** The buffer of a number, which the next run reads. */
+  #uniform(value: number, index: number): BufferRecord {
+    const data = packNumber(value, index, this._declared(index));
+    const record = this._record;
+    let kept = this.#uniforms[index];
+    if (kept === undefined || !isSound(kept.facts, record.troubles)) {
+      kept = { facts: obtain(record, data.byteLength, DEFAULT_USAGE), value: undefined };
+      this.#uniforms[index] = kept;
+    }
+    if (!Object.is(kept.value, value)) {
+      record.device.gpu.queue.writeBuffer(kept.facts.buffer, 0, data);
+      kept.value = value;
+    }
+    return kept.facts;
   }
 
   /** @internal What the shader declares; undefined if that is not known. */
@@ -251,56 +328,78 @@ export class Kernel {
     return [Math.max(1, Math.ceil(invocations / x))];
   }
 
+  /** @returns what is known of it from now on */
   #submit(
-    bound: readonly Bound[],
-    [x, y, z]: Prepared["groups"],
+    { bound, groups }: Prepared,
     timestampWrites: TimestampWrites | undefined,
-  ): void {
-    const record = this._record;
-    const { gpu } = record.device;
+  ): Known | undefined {
+    const known = this.#known.over(bound);
     const written = bound.filter((one) => one.written);
-    for (const { resource, extent } of written) {
-      markWritten(extent.facts, resource.offset + resource.size);
-    }
-    operate(
-      record,
-      {
-        ...this._operation(),
-        reads: bound.map(({ extent }) => extent),
-        writes: written.map(({ extent, tensor, temporary }) =>
-          temporary ? extentOf(tensor as ManagedTensor) : extent,
-        ),
-      },
+    const backs = written.filter((one) => one.temporary !== 0);
+    // A copy back goes to a buffer that the group does not bind.
+    const plain = timestampWrites === undefined && backs.length === 0;
+    const sure = known !== undefined && plain && this.#isSure(known);
+    written.forEach(markBound);
+    const touched = touchedBy(bound);
+    const alone = [...touched.reads, ...touched.writes].every(
+      (extent) => openOutcomes(extent).length === 0,
+    );
+    const operation = { ...this._operation(), ...touched };
+    const { result: group, outcome } = operate(
+      this._record,
+      sure ? { ...operation, after: [known.watched], filters: [] } : operation,
       () => {
-        const encoder = gpu.createCommandEncoder();
-        const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
-        pass.setPipeline(this._pipeline);
-        pass.setBindGroup(0, this._group(bound));
-        pass.dispatchWorkgroups(x, y, z);
-        pass.end();
-        for (const one of written) if (one.temporary) copyBack(record, encoder, one);
-        gpu.queue.submit([encoder.finish()]);
+        const made = known?.group ?? this.#makeGroup(bound);
+        this.#encode(made, groups, timestampWrites, backs);
+        return made;
       },
     );
+    const kept = known ?? this.#known.add(group, bound);
+    if (kept && !sure) Object.assign(kept, { watched: outcome, alone });
+    return kept;
+  }
+
+  #encode(
+    group: GPUBindGroup,
+    [x, y, z]: Prepared["groups"],
+    timestampWrites: TimestampWrites | undefined,
+    backs: readonly Bound[],
+  ): void {
+    const { gpu } = this._record.device;
+    const encoder = gpu.createCommandEncoder();
+    const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
+    pass.setPipeline(this._pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(x, y, z);
+    pass.end();
+    for (const back of backs) copyBack(this._record, encoder, back);
+    gpu.queue.submit([encoder.finish()]);
   }
 
   /** @internal */
   _group(bound: readonly Bound[]): GPUBindGroup {
-    const key = bound
-      .map(({ resource, extent }) => `${extent.facts.id}:${resource.offset}:${resource.size}`)
-      .join();
-    const kept = this.#groups.get(key);
-    if (kept) return kept;
-    const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
-    const group = this._record.device.gpu.createBindGroup({ layout: this.#layout, entries });
-    // The lender frees a borrowed buffer, but a group would keep it alive.
-    if (bound.every(({ extent }) => isPrivate(extent.facts))) this.#groups.set(key, group);
-    for (const oldest of this.#groups.keys()) {
-      if (this.#groups.size <= KEPT_GROUPS) break;
-      this.#groups.delete(oldest);
-    }
+    const known = this.#known.over(bound);
+    if (known) return known.group;
+    const group = this.#makeGroup(bound);
+    this.#known.add(group, bound);
     return group;
   }
+
+  #makeGroup(bound: readonly Bound[]): GPUBindGroup {
+    const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
+    return this._record.device.gpu.createBindGroup({ layout: this.#layout, entries });
+  }
+}
+
+/** A number's buffer, and the number in it. */
+interface Uniform {
+  readonly facts: BufferRecord;
+  value: number | undefined;
+}
+
+/** All bytes that are bound may be written. */
+function markBound({ extent, resource }: Bound): void {
+  markWritten(extent.facts, resource.offset + resource.size);
 }
 
 /** Releases the slots that are only for a submit. */

@@ -61,7 +61,7 @@ export function obtain(
   const end = zeros ? 0 : words;
   if (idle && idle.dirty > end) clear(device.gpu, idle, end);
   const facts = idle ?? makeBuffer(record, size, usage, origin);
-  facts.dirty = words;
+  facts.dirty = end;
   return facts;
 }
 

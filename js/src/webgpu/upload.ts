@@ -17,7 +17,7 @@ import {
 import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, obtain, WATCHED } from "./making.js";
-import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
+import { type BufferRecord, isOpen, isPrivate, markWritten, setOutcome } from "./record.js";
 import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
@@ -138,6 +138,7 @@ function fill(
     const what = `uploading ${tensor.toString()}`;
     operate(record, { what, writes: [extent], fresh: true, filters: ["validation"] }, write);
   } else {
+    markWritten(facts, extent.end);
     write();
     setOutcome(extent, null);
   }

@@ -108,6 +108,7 @@ message
         "gpu_cases.mjs",
         "image_cases.mjs",
         "image_errors.mjs",
+        "known_cases.mjs",
         "mishap_cases.mjs",
         "picture_cases.mjs",
         "realm_cases.mjs",

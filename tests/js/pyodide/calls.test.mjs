@@ -1,7 +1,7 @@
 // What Python calls in JavaScript, by a stand-in for Pyodide (stand_in.mjs) and a GPU that notes calls.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import { fakeDevice } from "../fake_device.mjs";
 import { connected, DATA, since } from "./stand_in.mjs";
 
@@ -49,7 +49,7 @@ function onGPU(fake, gpu) {
   };
 }
 
-test("C runs a kernel by its number, over tensors that it holds", () => {
+test("C runs a kernel by its number, over tensors that it holds", async () => {
   const { fake, calls } = connected();
   const { gpu, log } = fakeGPU();
   const id = calls.devices.use(gpu);
@@ -58,22 +58,38 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
   assert.ok(calls.devices.ids().includes(id));
   const kernel = calls.kernels.kernel(7, SOURCE, "main", "mine", true, id, []);
   const number = calls.kernels.numberOf(kernel);
-  const { tensor, address } = onGPU(fake, gpu);
+  const host = Tensor.fromTypedArray(new Float32Array(5));
+  const tensor = host.to(gpu);
+  host.release();
+  log.written.length = 0;
+  const address = fake.describe({ device: 15, data: tensor._managed.handle, shape: [5] });
+  const run = fake.functions[1][0];
   const call = (kernel, workgroups, ...args) => {
     fake.describeCall(7, workgroups, args);
-    return fake.functions[1][0](kernel);
+    return run(kernel, 0);
   };
   const before = liveTensors();
-  assert.equal(call(number, [0, 0, 0], [address], 1.5), 1);
-  assert.equal(call(number, [4, 5, 6], [address], 2.5), 1);
+  const first = call(number, [0, 0, 0], [address], 1.5);
+  const second = call(number, [4, 5, 6], [address], 2.5);
+  assert.ok(first > 1 && second > first);
+  await kernel.ready;
+  fake.describeCall(7, [1, 1, 1], [[address], 3.5]); // of which only the number counts
+  assert.equal(run(number, first), 0, "the call with these bytes is another now");
+  assert.equal(run(number, second), 1);
+  assert.equal(run(number, second), 1);
   assert.deepEqual(log.dispatched, [
     [3, 1, 1],
     [4, 5, 6],
+    [4, 5, 6],
+    [4, 5, 6],
   ]);
-  assert.deepEqual(
-    log.written.map(([, data]) => data[0]),
-    [1.5, 2.5],
-  );
+  const written = log.written.map(([, data]) => data[0]);
+  assert.deepEqual(written, [1.5, 2.5, 3.5]);
+  const batch = webgpu.batch(gpu);
+  batch.record(() => assert.equal(run(number, second), 0));
+  fake.describeCall(7, [1, 1, 1], [[address], -1]);
+  assert.equal(run(number + 1, second), 0);
+  assert.throws(() => calls.kernels.failure(), /there is no kernel/);
   assert.equal(call(number, [0, 0, 0], [address]), 0);
   assert.throws(() => calls.kernels.failure(), {
     name: "RangeError",

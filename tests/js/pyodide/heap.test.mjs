@@ -45,7 +45,7 @@ test("one Pyodide is connected once, and C learns what it may call", () => {
     fake.calls.map(([name, index]) => [name, fake.functions[index]?.[1]]),
     [
       ["on_drop", "vi"],
-      ["on_run", "ii"],
+      ["on_run", "iii"],
       ["on_wait", "ii"],
     ],
   );

@@ -2,7 +2,9 @@
 // that notes calls; what a GPU makes of them is tested in tests/browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
@@ -161,6 +163,49 @@ test("what a shader may have written is cleared before its buffer is used again,
   new webgpu.Kernel(gpu, source("vec4f")).run([view]);
   assert.equal(slotOf(whole._managed.handle).facts.dirty, 256 + 16);
   for (const each of [tensor, whole, view]) each.release();
+});
+
+test("an idle buffer is cleared only where it was written", () => {
+  const { gpu } = fakeDevice();
+  const cleared = [];
+  gpu.queue.writeBuffer = (_, at, __, ___, size) => cleared.push([at, size]);
+  const empty = () => emptyOnDevice(useDevice(gpu), [10], dtypeNamed("float32"));
+  const clearedAfter = (use) => {
+    const tensor = empty();
+    const { facts } = slotOf(tensor._managed.handle);
+    assert.equal(facts.dirty, 0);
+    use(tensor);
+    tensor.release();
+    cleared.length = 0;
+    const next = empty();
+    assert.equal(slotOf(next._managed.handle).facts, facts);
+    next.release();
+    return cleared;
+  };
+  const write = (tensor, host) => {
+    const part = tensor.slice([2, 5]);
+    try {
+      part.write(host);
+    } finally {
+      part.release();
+    }
+  };
+  const kernel = new webgpu.Kernel(gpu, source("f32"));
+  const host = Tensor.fromTypedArray(Float32Array.of(1, 2, 3));
+  const nothing = clearedAfter(() => {});
+  assert.deepEqual(nothing, []);
+  const written = clearedAfter((tensor) => write(tensor, host));
+  assert.deepEqual(written, [[0, 20]]);
+  const kernels = clearedAfter((tensor) => kernel.run([tensor]));
+  assert.deepEqual(kernels, [[0, 40]]);
+  const interrupted = clearedAfter((tensor) => {
+    gpu.queue.writeBuffer = () => {
+      throw new TypeError("half of it is written");
+    };
+    assert.throws(() => write(tensor, host), /half/);
+    gpu.queue.writeBuffer = (_, at, __, ___, size) => cleared.push([at, size]);
+  });
+  assert.deepEqual(interrupted, [[0, 20]]);
 });
 
 test("bindings have the sizes that WGSL asks for, and the kinds that are declared", () => {

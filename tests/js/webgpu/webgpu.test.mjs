@@ -12,6 +12,7 @@ const CASES = [
   "exchange_cases",
   "fault_cases",
   "gpu_cases",
+  "known_cases",
   "mishap_cases",
   "record_cases",
   "shader_cases",

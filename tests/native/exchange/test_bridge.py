@@ -34,7 +34,7 @@ on_drop = function("on_drop", None, c_void_p)
 on_run = function("on_run", None, c_void_p)
 DROP = ctypes.CFUNCTYPE(None, c_uint32)
 call = function("call", c_size_t)
-RUN = ctypes.CFUNCTYPE(c_int32, c_int32)
+RUN = ctypes.CFUNCTYPE(c_int32, c_int32, c_int32)
 NUMBER, TENSOR = 0, 1
 
 
@@ -382,11 +382,14 @@ class TestRun:
 
     @pytest.fixture
     def calls(self):
-        """What it was called with; a kernel numbered 0 fails."""
+        """What it was called with; a kernel numbered 0 fails, 7 gives each call a number
+        from 2 on, and takes none twice."""
         seen = []
 
-        def run(kernel):
-            seen.append((kernel, *described()))
+        def run(kernel, known):
+            seen.append((kernel, known) if known else (kernel, *described()))
+            if kernel == 7:
+                return len(seen) + 1 if known == 0 else int(seen.count((7, known)) < 3)
             return int(kernel != 0)
 
         callback = RUN(run)
@@ -462,6 +465,70 @@ class TestRun:
     def test_a_failure_is_told(self, calls):
         assert _core._run(0, 1, (1, 1, 1), ()) is False
         assert len(calls) == 1
+
+    def test_a_known_call_runs_again(self, calls):
+        """With the same tensors and workgroups, and any numbers."""
+        gpu = [dlw.from_dlpack(Forged(device_type=15, data=7)) for _ in range(2)]
+        first, second = gpu
+
+        def run(workgroups, *args):
+            _, given = _core._arguments(*args)
+            _core._run(7, 1, (*workgroups, 1, 1, 1)[:3], given)
+
+        run((4, 2), first, 2.5, second)  # 2
+        run((0, 0, 0), first, second)  # 3
+        run((0, 0, 0), second, first)  # 4
+        again = [
+            ((4, 2), (first, 7, second), 2),
+            ((4, 2, 1), (first, -0.5, second), 2),
+            (None, (first, second), 3),
+            (None, (second, first), 4),
+        ]
+        for workgroups, args, known in again:
+            assert _core._again(7, workgroups, args) is True
+            assert calls[-1] == (7, known)
+            value = ctypes.c_double.from_address(call() + 8 * (5 + 2 + 1)).value
+            if known == 2:
+                assert value == args[1]
+        length = len(calls)
+        with dlw.from_dlpack(Forged(device_type=15, data=7)) as other:
+            for unknown in (
+                (8, None, (first, second)),
+                (7, 1, (first, second)),
+                (7, (4, 2), (first, second)),
+                (7, (4, 1), (first, 2.5, second)),
+                (7, (4, 2, 2), (first, 2.5, second)),
+                (7, (4, 2, 1, 1), (first, 2.5, second)),
+                (7, [4, 2], (first, 2.5, second)),
+                (7, (4.0, 2), (first, 2.5, second)),
+                (7, (10**400, 2), (first, 2.5, second)),
+                (7, (4, 2), (first, True, second)),
+                (7, (4, 2), (first, 10**400, second)),
+                (7, (4, 2), (first, np.float32(1), second)),
+                (7, (4, 2), (first, second, 2.5)),
+                (7, None, (first, other)),
+                (7, None, (first, first)),
+                (7, None, (first, second, second)),
+                (7, None, (first,) * 9),
+                (7, None, ()),
+            ):
+                assert _core._again(*unknown) is False
+        assert len(calls) == length
+        for wrong in ((7, None), (7, None, [first, second])):
+            with pytest.raises(TypeError, match="_again"):
+                _core._again(*wrong)
+        assert _core._again(7, (4, 2), (first, 1.5, second)) is False  # says JavaScript
+        first.release()
+        with pytest.raises(dlw.ReleasedError):
+            _core._again(7, None, (second, first))
+        second.release()
+
+    def test_a_tensor_at_the_same_place_is_another(self, calls):
+        for _ in range(20):
+            with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+                assert not _core._again(7, None, (tensor,))
+                _core._run(7, 1, (0, 0, 0), (tensor,))
+                assert _core._again(7, None, (tensor,))
 
     @pytest.mark.parametrize(
         "wrong",

@@ -180,10 +180,10 @@ class Kernel:
 
     def __init__(self, js_kernel: Any) -> None:
         self._js = js_kernel
-        self._number = invoke(calls().kernels.numberOf, js_kernel)
+        self.core_number = invoke(calls().kernels.numberOf, js_kernel)
 
     def run(self, counts: Counts, args: Arguments) -> None:
-        if not _core._run(self._number, site(2), counts, args):
+        if not _core._run(self.core_number, site(2), counts, args):
             invoke(calls().kernels.failure)
 
     async def time(self, counts: Counts, args: Arguments) -> float:

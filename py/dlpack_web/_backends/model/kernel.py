@@ -18,6 +18,9 @@ class Kernel:
     """A shader on one device: BackendKernel of ../interface.pyi. A driver compiles it,
     and dispatches."""
 
+    #: With which `_core._again` may run a call again; 0: it cannot.
+    core_number = 0
+
     def __init__(self, record: Record, source: ShaderSource) -> None:
         record.check_alive()
         self._record, self.label, self._check = record, source.label, source.check
