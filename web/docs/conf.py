@@ -19,7 +19,8 @@ import dlpack_web
 project = "dlpack-web"
 author = "the dlpack-web project"
 version = release = dlpack_web.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "blocks", "from_docstrings", "roles"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions += ["blocks", "from_docstrings", "roles", "search_index"]  # of _tools
 exclude_patterns = ["CONVENTIONS.md", "_*"]
 root_doc = "index"
 language = "en"
@@ -59,11 +60,11 @@ html_sidebars = {
     ]
 }
 html_context = {"source": home()}
+html_additional_pages = {"search": "search.html"}
 html_css_files = ["docs.css"]
 html_js_files = [
     ("run/page.mjs", {"type": "module"}),
     ("search-form.mjs", {"type": "module"}),
-    ("search.mjs", {"type": "module"}),
 ]
 html_copy_source = False
 html_show_sphinx = False
