@@ -76,13 +76,14 @@ async function show(query, status, list) {
   document.querySelector("input[name=q]").value = query;
   const found = query.trim() ? await find(query) : [];
   const none = "Nothing was found. Try fewer or other words, or look at the index of errors.";
-  status.textContent = found.length ? `${found.length} pages, the best ones first` : none;
-  for (const { title, link, text } of found.slice(0, 20)) {
+  const best = found.slice(0, 20);
+  status.textContent = best.length ? `The best ${best.length} of ${found.length} pages` : none;
+  for (const { title, link, text } of best) {
     const item = list.appendChild(document.createElement("li"));
     const heading = item.appendChild(document.createElement("a"));
     heading.href = link;
     heading.textContent = title;
-    item.appendChild(document.createElement("p")).textContent = text.slice(0, 200);
+    item.appendChild(document.createElement("p")).textContent = `${text.slice(0, 200)}…`;
   }
 }
 
