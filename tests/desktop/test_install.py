@@ -1,19 +1,29 @@
-"""Desktop Python, as web/docs/howto/install.md has it: from a clone, into an empty folder."""
+"""Desktop Python, as the pages say: from a clone, into an empty folder; with what the page
+installs, and nothing else."""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "web" / "docs" / "howto" / "install.md").read_text("utf-8")
 # It has the build's tools; what pip would get from a registry is in this Python.
 PIP = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet"]
 PIP += ["--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+
+AWAITING = """import ast, asyncio, sys
+code = compile(sys.stdin.read(), "block", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+if result := eval(code): asyncio.run(result)
+"""
 
 
 @pytest.mark.skipif("CLONE" not in PAGE, reason="released: needs a registry")
@@ -49,3 +59,76 @@ def test_desktop(tmp_path):
     )
     about = next(lib.glob("dlpack_web-*.dist-info")) / "METADATA"
     assert "Requires-Python: >=3.12" in about.read_text()
+
+
+def distributions(words: list[str]) -> dict[str, Distribution]:
+    """What pip would install for these words: this Python has them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    ours = re.compile(r"(?:CLONE|\.\./\.\.)(?:\[(.+)\])?")
+    todo = [Requirement(word) for word in words if not ours.fullmatch(word)]
+    for extra in ",".join(m[1] or "" for m in map(ours.fullmatch, words) if m).split(
+        ","
+    ):
+        lines = project["optional-dependencies"][extra] if extra else []
+        todo += map(Requirement, lines)
+    found: dict[str, Distribution] = {}
+    while todo:
+        wanted = todo.pop()
+        extras = wanted.extras or {""}
+        if wanted.name in found and not wanted.extras:
+            continue
+        found[wanted.name] = distribution(wanted.name)
+        for each in map(Requirement, found[wanted.name].requires or []):
+            if not each.marker or any(
+                each.marker.evaluate({"extra": e}) for e in extras
+            ):
+                todo.append(each)
+    return found
+
+
+def environment(words: list[str], lib: Path) -> Path:
+    """A folder with these distributions, and with dlpack_web as it is in the clone."""
+    lib.mkdir()
+    (lib / "dlpack_web").symlink_to(ROOT / "py" / "dlpack_web")
+    for each in distributions(words).values():
+        tops = {file.parts[0] for file in each.files or [] if file.parts[0] != ".."}
+        for top in tops - {"__pycache__"}:
+            if not (lib / top).exists():
+                (lib / top).symlink_to(Path(str(each.locate_file(top))))
+    return lib
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "web/docs/howto/install.md",
+        "web/docs/howto/page-gpu.md",
+        "web/docs/tutorials/cloud-kernel.md",
+        "web/docs/tutorials/desktop-and-browser.md",
+        "examples/scatter/README.md",
+    ],
+)
+def test_the_first_block_needs_what_its_page_installs(name, tmp_path):
+    text = (ROOT / name).read_text("utf-8")
+    (line,) = re.findall(r"(?m)pip install (.*(?:CLONE|\.\./\.\.).*)$", text)
+    after = text[text.index(line) :]
+    block = re.search(
+        r"(?ms)^```(?:\{code-block\} )?python\n(?::class.*?\n)?(.*?)^```", after
+    )
+    lib = environment(shlex.split(line), tmp_path / "lib")
+    folder = tmp_path / "page"
+    if name.startswith("examples"):
+        shutil.copytree((ROOT / name).parent, folder)
+        (folder / "scatter.bundle.js").touch()  # npm makes it: tests/widget
+    else:
+        folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", AWAITING],
+        input=block[1],
+        cwd=folder,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(lib)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from projects import install, lay_out, run, shipped_wheel
-from sites import found, single_page_site
+from projects import ROOT, SITE, install, lay_out, run, shipped_wheel, unpack
+from sites import found, says, single_page_site
 
 VITES = ("vite-6", "vite-7", "vite-8")
 EXCLUDED = {"optimizeDeps": {"exclude": ["dlpack-web"]}}
@@ -90,6 +90,24 @@ def test_vite_builds(
     run("node", str(vite), "build", f"--outDir=out/{name}", at=project)
     with single_page_site(project / "out" / name) as url:
         assert found(browser, url) == wheel_hash
+
+
+@pytest.mark.parametrize("name", VITES)
+def test_vite_with_pyodide(project: Path, browser: Browser, name: str) -> None:
+    """The example, served and built."""
+    app = project / "example-vite-pyodide"
+    shutil.rmtree(app, ignore_errors=True)
+    shutil.copytree(ROOT / "examples" / "vite-pyodide", app)
+    shutil.copytree(SITE / "pyodide", app / "public" / "pyodide")
+    expected = "[[42.0, 1.0, 2.0], [3.0, 4.0, 5.0]]"
+    unpack(app)
+    config = {"root": str(app), "cacheDir": str(app / ".vite")}
+    with vite_server(project, name, config) as url:
+        assert says(browser, url) == expected
+    vite = project / "node_modules" / name / "bin" / "vite.js"
+    run("node", str(vite), "build", "--base=./", at=app)
+    with single_page_site(app / "dist") as url:
+        assert says(browser, url) == expected
 
 
 @pytest.mark.parametrize("name", VITES)

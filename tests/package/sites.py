@@ -46,6 +46,15 @@ def _running(server: ThreadingHTTPServer) -> Iterator[str]:
         server.shutdown()
 
 
+def says(browser: Browser, url: str) -> str:
+    """The result of a page, once it has one."""
+    with open_page(browser, url) as (page, watch):
+        page.goto(url)
+        page.wait_for_selector("#out:not(:has-text('…'))")
+        assert [x for x in watch.complaints() if "favicon" not in x] == []
+        return page.inner_text("#out")
+
+
 def found(browser: Browser, url: str, options: str = "{}") -> str:
     """The hash of the wheel that connect() finds on a page, or its error."""
     origin = "/".join(url.split("/")[:3])

@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browser import open_page
 from playwright.sync_api import Browser
 from projects import ROOT, SITE, run
-from sites import single_page_site
+from sites import says, single_page_site
 
 EXAMPLES = ROOT / "examples"
 
@@ -26,12 +25,9 @@ def laid_out(name: str, project: Path) -> Path:
     return folder
 
 
-def says(browser: Browser, root: Path) -> str:
-    with single_page_site(root) as url, open_page(browser, url) as (page, watch):
-        page.goto(f"{url}index.html")
-        page.wait_for_selector("#out:not(:has-text('…'))")
-        assert watch.complaints() == []
-        return page.inner_text("#out")
+def shown(browser: Browser, root: Path) -> str:
+    with single_page_site(root) as url:
+        return says(browser, url)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +38,7 @@ def says(browser: Browser, root: Path) -> str:
     ],
 )
 def test_plain_pages(name: str, text: str, project: Path, browser: Browser) -> None:
-    assert says(browser, laid_out(name, project)) == text
+    assert shown(browser, laid_out(name, project)) == text
 
 
 def test_vite(project: Path, browser: Browser) -> None:
@@ -50,7 +46,7 @@ def test_vite(project: Path, browser: Browser) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(EXAMPLES / "vite", folder)
     run("npx", "vite", "build", "--base=./", at=folder)
-    assert says(browser, folder / "dist") == "2 4 6"
+    assert shown(browser, folder / "dist") == "2 4 6"
 
 
 def test_each_example_is_listed() -> None:

@@ -8,10 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import open_page
 from playwright.sync_api import Browser
 from projects import ROOT, SITE, run
-from sites import single_page_site
+from sites import says, single_page_site
 
 PAGE = (ROOT / "web" / "docs" / "howto" / "install.md").read_text("utf-8")
 pytestmark = pytest.mark.skipif(
@@ -39,19 +38,15 @@ def copied(heading: str, folder: Path, without: str) -> None:
             )
 
 
-def says(browser: Browser, root: Path) -> str:
-    with single_page_site(root) as url, open_page(browser, url) as (page, watch):
-        page.goto(f"{url}index.html")
-        page.wait_for_selector("#out:not(:has-text('…'))")
-        told = [x for x in watch.complaints() if "favicon" not in x]
-        assert told == []
-        return page.inner_text("#out")
+def shown(browser: Browser, root: Path) -> str:
+    with single_page_site(root) as url:
+        return says(browser, url)
 
 
 def test_a_page_with_pyodide(tmp_path: Path, browser: Browser) -> None:
     assert (SITE / "pyodide").is_dir()  # the result of the command that is left out
     copied("A page with Pyodide", tmp_path, without="make")
-    assert says(browser, tmp_path) == "[[42.0, 1.0, 2.0], [3.0, 4.0, 5.0]]"
+    assert shown(browser, tmp_path) == "[[42.0, 1.0, 2.0], [3.0, 4.0, 5.0]]"
 
 
 def test_vite(tmp_path: Path, project: Path, browser: Browser) -> None:
@@ -59,7 +54,7 @@ def test_vite(tmp_path: Path, project: Path, browser: Browser) -> None:
     vite = project / "node_modules" / "vite"
     (tmp_path / "node_modules" / "vite").symlink_to(vite)
     run("node", str(vite / "bin" / "vite.js"), "build", "--base=./", at=tmp_path)
-    assert says(browser, tmp_path / "dist") == "1 4 2 5 3 6"
+    assert shown(browser, tmp_path / "dist") == "1 4 2 5 3 6"
 
 
 def test_the_first_program_leaves_no_tensor(tmp_path: Path) -> None:
@@ -111,7 +106,7 @@ def test_a_producer(tmp_path: Path) -> None:
 
 def test_a_plain_page(tmp_path: Path, browser: Browser) -> None:
     copied("A plain page", tmp_path, without="nothing")
-    assert says(browser, tmp_path) == "float32: 1 2 3"
+    assert shown(browser, tmp_path) == "float32: 1 2 3"
 
 
 def test_the_page_names_all_five_ways() -> None:

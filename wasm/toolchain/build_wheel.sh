@@ -12,7 +12,7 @@ trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/wasm" "$stage/py" "$out"
 cp pyproject.toml LICENSE "$stage"
 # Each visit of a page downloads the wheel: the rest of the README, and the types of the C core, are in the other wheels.
-sed '/^```/,$d' README.md >"$stage/README.md"
+sed -E '/^(```|\[!)/,$d' README.md >"$stage/README.md"
 cp wasm/*.[ch] "$stage/wasm"
 (cd py && find dlpack_web -name '*.py' -o -name py.typed -o -name _bridge.js) |
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -

@@ -19,7 +19,8 @@ import dlpack_web
 project = "dlpack-web"
 author = "the dlpack-web project"
 version = release = dlpack_web.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "blocks", "from_docstrings", "roles"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions += ["blocks", "from_docstrings", "roles", "search_index"]  # of _tools
 exclude_patterns = ["CONVENTIONS.md", "_*"]
 root_doc = "index"
 language = "en"
@@ -59,27 +60,39 @@ html_sidebars = {
     ]
 }
 html_context = {"source": home()}
+html_additional_pages = {"search": "search.html"}
 html_css_files = ["docs.css"]
 html_js_files = [
     ("run/page.mjs", {"type": "module"}),
     ("search-form.mjs", {"type": "module"}),
-    ("search.mjs", {"type": "module"}),
 ]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_permalinks_icon = "#"
+
+
+def colours(
+    accent: str, ground: str, raised: str, line: str, text: str
+) -> dict[str, str]:
+    """Furo's variables with the colours and letters of web/site/style.css."""
+    names = ["brand-primary", "brand-content", "brand-visited"]
+    return dict.fromkeys((f"color-{name}" for name in names), accent) | {
+        "color-background-primary": ground,
+        "color-background-secondary": raised,
+        "color-background-border": line,
+        "color-foreground-primary": text,
+        "font-stack": 'system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif',
+    }
+
+
 html_theme_options = {
-    "light_css_variables": {
-        "color-brand-primary": "#0b6e69",
-        "color-brand-content": "#0b6e69",
-        "color-brand-visited": "#0b6e69",
-    },
-    "dark_css_variables": {
-        "color-brand-primary": "#4cc5bb",
-        "color-brand-content": "#4cc5bb",
-        "color-brand-visited": "#4cc5bb",
-    },
+    "light_css_variables": colours(
+        "#0b6e69", "#fbfaf7", "#ffffff", "#dedbd2", "#1d2125"
+    ),
+    "dark_css_variables": colours(
+        "#4cc5bb", "#14171a", "#1c2126", "#323940", "#e7e9ea"
+    ),
 }
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -57,6 +57,7 @@ export class Tasks {
   }
 
   #busy(now) {
+    for (const picture of document.querySelectorAll(".recorded")) picture.remove();
     for (const id of this.#controls) $(id).disabled = now;
     $("progress").hidden = !now;
   }

@@ -1,57 +1,94 @@
-// Weights for Sphinx's search, which finds pages by their words alone: phrases of readers, titles and
-// exact names of functions come first, pages that mention everything come last.
-import { lists, phrases } from "./search-words.mjs";
+// The search: MiniSearch over search.json (_tools/search_index.py has written it).
+import { MiniSearch } from "../../libraries/minisearch.mjs";
 
-const BEST = 1000;
+/** They say nothing about a page. */
+const FILLERS = new Set(
+  "a an and are as at be by can do does for from how i in into is it my of on or the to use using what when where why with".split(
+    " ",
+  ),
+);
+/** Pages that mention everything: below others. */
+const LISTS = /^reference\/(changelog|interop|arrays|benchmarks|typescript\/|exchange)/;
 
-/** The words of a text, without endings of plurals. */
-function wordsOf(text) {
-  const found = text.toLowerCase().match(/[\p{Letter}\p{Number}_.+-]+/gu) ?? [];
-  return new Set(found.map((word) => word.replace(/(?<=[a-z]{3})s$/, "")));
+/** Words as they are, and parts of names: `fromTypedArray` has "fromtypedarray", "from", "typed", "array". */
+function tokenize(text) {
+  const names = text.match(/[\p{L}\p{N}]+(?:[._-]+[\p{L}\p{N}]+)*/gu) ?? [];
+  return names.flatMap((name) => {
+    const parts = name.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").match(/[\p{L}\p{N}]+/gu);
+    return parts.length === 1 ? parts : [name.replace(/[._-]+/g, ""), ...parts];
+  });
 }
 
-/** From 0 to 1: 1 if a phrase has the query's words and no others, 0 if one of them is missing. */
-function likeness(query, phrase) {
-  const words = wordsOf(phrase);
-  for (const word of query) {
-    if (!words.has(word)) return 0;
+/** Without the endings that words share: "released", "releases" and "releasing" are one. */
+function stem(token) {
+  const word = token.toLowerCase();
+  if (FILLERS.has(word)) return null;
+  return word.replace(/(?<=\p{L}{3})(ing|ed|es|s|e)$/u, "");
+}
+
+const index = new MiniSearch({
+  fields: ["title", "text"],
+  storeFields: ["page", "anchor", "title", "text"],
+  tokenize,
+  processTerm: stem,
+  searchOptions: {
+    boost: { title: 3 },
+    prefix: (word) => word.length > 2,
+    fuzzy: (word) => (word.length > 4 ? 0.2 : false),
+    weights: { prefix: 0.4, fuzzy: 0.2 },
+    boostDocument: (_, __, { page, text }) => {
+      if (text === undefined) return 1.2; // readers' words
+      return LISTS.test(page) ? 0.3 : page.startsWith("reference/") ? 0.8 : 1;
+    },
+  },
+});
+
+let loading;
+const pages = new Map(); // their first entries, which have the pages' titles
+
+async function load() {
+  const response = await fetch(new URL("../search.json", import.meta.url));
+  const entries = await response.json();
+  for (const entry of entries) if (!pages.has(entry.page)) pages.set(entry.page, entry);
+  index.addAll(entries.map((entry, id) => ({ id, ...entry })));
+}
+
+/** The pages that answer, best first, each with its best section or name: { page, title, link, text }. */
+export async function find(query) {
+  loading ??= load();
+  await loading;
+  const found = new Map();
+  for (const { page, anchor, title, text } of index.search(query)) {
+    if (found.has(page)) continue;
+    const whole = pages.get(page);
+    const part = text !== undefined && title !== whole.title;
+    found.set(page, {
+      page,
+      title: part ? `${whole.title}: ${title}` : whole.title,
+      link: part ? `${page}.html#${anchor}` : `${page}.html`,
+      text: text ?? whole.text,
+    });
   }
-  return query.size / words.size;
+  return [...found.values()];
 }
 
-/** How well a page answers the query by its phrases and titles. */
-function weightOf(query, name, title) {
-  const known = [...(phrases[name] ?? []), title];
-  return Math.max(...known.map((phrase) => likeness(query, phrase)));
+async function show(query, status, list) {
+  document.querySelector("input[name=q]").value = query;
+  const found = query.trim() ? await find(query) : [];
+  const none = "Nothing was found. Try fewer or other words, or look at the index of errors.";
+  const best = found.slice(0, 20);
+  status.textContent = best.length ? `The best ${best.length} of ${found.length} pages` : none;
+  for (const { title, link, text } of best) {
+    const item = list.appendChild(document.createElement("li"));
+    const heading = item.appendChild(document.createElement("a"));
+    heading.href = link;
+    heading.textContent = title;
+    item.appendChild(document.createElement("p")).textContent = `${text.slice(0, 200)}…`;
+  }
 }
 
-/** A result of Sphinx with our score; see `Scorer.score` in its searchtools.js. */
-function weigh(text, result) {
-  const [name, title, , , score, , kind] = result;
-  const own = title.split(".").at(-1).toLowerCase();
-  if (kind === "object" && own === text.toLowerCase()) return score + BEST / 2;
-  return lists.includes(name) ? score / 10 : score;
+const list = globalThis.document?.querySelector("#search-results");
+if (list) {
+  const query = new URLSearchParams(location.search).get("q") ?? "";
+  show(query, document.querySelector("#search-status"), list);
 }
-
-/** Replaces Sphinx's order of results, which is from the worst to the best. */
-function improve(search) {
-  const perform = search._performSearch;
-  search._performSearch = (text, ...terms) => {
-    const query = wordsOf(text);
-    const found = perform(text, ...terms);
-    for (const result of found) result[4] = weigh(text.trim(), result);
-    const { docnames, filenames, titles } = search._index;
-    for (const [i, name] of docnames.entries()) {
-      const weight = query.size ? weightOf(query, name, titles[i]) : 0;
-      if (weight === 0) continue;
-      const same = ([page, , anchor, , , , kind]) =>
-        page === name && anchor === "" && kind !== "object";
-      found.splice(0, found.length, ...found.filter((result) => !same(result)));
-      found.push([name, titles[i], "", null, BEST * weight, filenames[i], "title"]);
-    }
-    return found.sort((a, b) => a[4] - b[4]);
-  };
-}
-
-// A global constant of Sphinx's script, on the search page alone.
-if (typeof Search !== "undefined") improve(Search);

@@ -4,7 +4,9 @@ These are ```python fences, unless their class is `desktop` or `shown`. The page
 for each its position in the source, so a failing test can name it, too.
 """
 
+import ast
 import zlib
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ BAR = """\
 <button type="button" class="restart" disabled>Restart</button></span>
 </div>
 """
-BEFORE = '<div class="block" data-source="{source}" data-line="{line}"{raises}>\n'
+BEFORE = '<div class="block" data-source="{source}" data-line="{line}"{flags}>\n'
 AFTER = """\
 <div class="acts"><button type="button" class="run" disabled>Run</button>
 <button type="button" class="edit" disabled>Edit</button>
@@ -40,6 +42,28 @@ def is_run(node: nodes.literal_block) -> bool:
     return node.get("language") == "python" and not classes & NOT_RUN
 
 
+def need_gpu(codes: list[str]) -> Iterator[bool]:
+    """Whether each block of a page uses a GPU, or a name that such a block has bound."""
+    theirs: set[str] = set()
+    for code in codes:
+        try:
+            tree = list(ast.walk(ast.parse(code)))
+        except SyntaxError:  # of notebooks (%pip), or on purpose
+            yield False
+            continue
+        names = [node for node in tree if isinstance(node, ast.Name)]
+        used = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        bound |= {
+            node.name
+            for node in tree
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        }
+        needs = "webgpu" in code or not theirs.isdisjoint(used)
+        theirs = theirs | bound if needs else theirs - bound
+        yield needs
+
+
 class Runnable(SphinxPostTransform):
     """Puts the buttons around each block, and the bar of the page before the first."""
 
@@ -50,10 +74,12 @@ class Runnable(SphinxPostTransform):
         blocks = [n for n in self.document.findall(nodes.literal_block) if is_run(n)]
         page = self.env.docname
         up = "../" * (page.count("/") + 1)
-        for i, block in enumerate(blocks):
+        needing = need_gpu([block.astext() for block in blocks])
+        for i, (block, gpu) in enumerate(zip(blocks, needing, strict=True)):
             source, line = self._place(block)
-            raises = " data-raises" if "raises" in block.get("classes", []) else ""
-            before = BEFORE.format(source=escape(source), line=line, raises=raises)
+            flags = " data-raises" if "raises" in block.get("classes", []) else ""
+            flags += " data-gpu" if gpu else ""
+            before = BEFORE.format(source=escape(source), line=line, flags=flags)
             if i == 0:
                 before = BAR + before
             block["classes"].append("python-block")

@@ -4,6 +4,8 @@ export class Block {
   /** Whether it has run in the Python that is there, as it stands. */
   ran = false;
   busy = false;
+  /** Why it cannot run here, if it cannot. */
+  problem = null;
   #element;
   #index;
   #page;
@@ -30,6 +32,11 @@ export class Block {
     this.#listing.setAttribute("aria-label", `Python, ${which}`);
   }
 
+  /** Whether it uses a GPU, or what such a block made (_tools/blocks.py). */
+  get needsGpu() {
+    return "gpu" in this.#element.dataset;
+  }
+
   get code() {
     return this.#editor ? this.#editor.state.doc.toString() : this.#original;
   }
@@ -40,6 +47,7 @@ export class Block {
     const { run, edit, copy } = this.#buttons;
     copy.disabled = false;
     copy.addEventListener("click", () => this.#copy());
+    this.problem = problem;
     if (problem) {
       run.hidden = edit.hidden = true;
       this.#state.textContent = problem;
@@ -103,6 +111,7 @@ export class Block {
 
   /** Runs it in the kernel: true where it ended as it should. */
   async execute(kernel) {
+    if (this.problem) return this.#import(kernel);
     const { Outputs } = await import("./outputs.mjs");
     const area = this.#element.querySelector(".outputs");
     this.#outputs ??= new Outputs(area);
@@ -128,6 +137,14 @@ export class Block {
       stopped: "Stopped.",
     };
     this.#show(this.ran ? "done" : "failed", words[outcome]);
+    return this.ran;
+  }
+
+  /** Blocks below may need what one that cannot run imports. */
+  async #import(kernel) {
+    const imports = this.code.match(/^(import|from) .+$/gm)?.join("\n") ?? "";
+    this.busy = false;
+    this.ran = (await kernel.run(imports, () => {})) === "ok";
     return this.ran;
   }
 
@@ -164,6 +181,7 @@ export class Block {
   }
 
   #show(state, words) {
+    if (this.problem) return;
     this.#element.dataset.state = state;
     this.#state.textContent = words;
     this.#label(this.#buttons.run, this.busy ? "Stop" : "Run");

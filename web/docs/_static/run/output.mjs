@@ -110,6 +110,11 @@ function image(type, data) {
 }
 
 function traceback({ ename, evalue, traceback }) {
-  const lines = traceback?.length ? traceback.join("\n") : `${ename}: ${evalue}`;
-  return Object.assign(plain(lines), { className: "error" });
+  const message = `${ename}: ${evalue}`;
+  const element = Object.assign(plain(traceback?.join("\n") || message), { className: "error" });
+  // First of all: below it there may be screens of the library's source.
+  const first = document.createElement("strong");
+  first.textContent = `${message}\n\n`;
+  if (traceback?.length) element.prepend(first);
+  return element;
 }

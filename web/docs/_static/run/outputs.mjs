@@ -70,7 +70,6 @@ export class Outputs {
       if (there === element) continue;
       if (there) there.replaceWith(element);
       else this.#area.append(element);
-      if (element.matches(".error")) element.scrollTop = element.scrollHeight; // what it is about
     }
     while (this.#area.children.length > this.#shown.length) this.#area.lastChild.remove();
   }

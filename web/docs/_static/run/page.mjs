@@ -4,7 +4,6 @@ import { Block } from "./block.mjs";
 
 const at = (path) => new URL(path, import.meta.url).href;
 const PYTHON = at("../../../packages/pyodide.mjs");
-const GPU = /\bwebgpu\b/;
 const WORDS = {
   starting: "Python is loading…",
   idle: "Python is ready.",
@@ -14,12 +13,12 @@ const WORDS = {
 };
 
 /** Why a page's blocks cannot run here: { python, gpu }, each a sentence or null. */
-async function problems(codes) {
+async function problems(blocks) {
   const found = await fetch(PYTHON, { method: "HEAD" }).catch(() => null);
   const python = found?.ok
     ? null
     : "Python is not on this site: the blocks can be read and copied, and not run (`make lite` brings it).";
-  if (python || !codes.some((code) => GPU.test(code))) return { python, gpu: null };
+  if (python || !blocks.some(({ needsGpu }) => needsGpu)) return { python, gpu: null };
   const { webgpuProblem } = await import("../../../support.mjs");
   return { python, gpu: await webgpuProblem() };
 }
@@ -64,21 +63,15 @@ export class PagePython {
 
   /** Turns the buttons on, or says in their place what is missing. */
   async open() {
-    const { python, gpu } = await problems(this.#blocks.map(({ code }) => code));
+    const { python, gpu } = await problems(this.#blocks);
     if (python || !this.kernel) this.#bar.dataset.state = python ? "missing" : "off";
     if (python ?? gpu) this.#tell(python ?? gpu);
-    const first = gpu ? this.#blocks.findIndex(({ code }) => GPU.test(code)) : Infinity;
-    for (const [i, block] of this.#blocks.entries()) {
-      block.open(
-        python
-          ? "It cannot run here: Python is not on this site."
-          : i >= first
-            ? "It cannot run here without WebGPU: the bar at the top says why."
-            : null,
-        !python,
-      );
+    const without = gpu && `It cannot run here without WebGPU. ${gpu}`;
+    for (const block of this.#blocks) {
+      const missing = python ? "It cannot run here: Python is not on this site." : null;
+      block.open(missing ?? (block.needsGpu ? without : null), !python);
     }
-    this.#all.disabled = Boolean(python || gpu);
+    this.#all.disabled = this.#blocks.every(({ problem }) => problem);
     document.documentElement.dataset.blocks = "open";
   }
 

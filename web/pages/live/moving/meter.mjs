@@ -63,8 +63,8 @@ export class Meter {
     if (now - this.#shownAt < SHOW_MS) return;
     this.#shownAt = now;
     const { fps: rate, ms: time, bytes: size, copies } = this.#elements;
-    rate.textContent = fps ? fps.toFixed(0) : "–";
-    time.textContent = ms ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : "–";
+    rate.textContent = fps ? fps.toFixed(0) : "…";
+    time.textContent = ms ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : "…";
     size.textContent = formatBytes(bytes);
     const each = this.#recent.reduce((sum, one) => sum + one, 0) / (this.#recent.length || 1);
     copies.textContent = Number(each.toFixed(1));

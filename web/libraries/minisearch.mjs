@@ -1,0 +1,2 @@
+// The documentation's search.
+export { default as MiniSearch } from "minisearch";
