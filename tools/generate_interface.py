@@ -35,7 +35,7 @@ def names_in(body: list[ast.stmt]) -> Iterator[str]:
         match each:
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
                 yield name
-            case ast.Assign([ast.Name(name)]):
+            case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)):
                 yield name
             case ast.ImportFrom(names=names):
                 yield from (alias.asname or alias.name for alias in names)

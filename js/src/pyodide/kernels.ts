@@ -122,7 +122,7 @@ export class Kernels {
 
   /** An argument of the call that C describes, which is a number. */
   readonly #numberAt = (index: number): number =>
-    this.#python.heap.kernelCall()[CALL_ARGUMENTS + 2 * index + 1] as number;
+    this.python.heap.kernelCall()[CALL_ARGUMENTS + 2 * index + 1] as number;
 
   /**
    * Calls `use` with the kernel call that C describes: its arguments, whose tensors have no hold;

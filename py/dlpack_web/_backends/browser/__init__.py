@@ -178,6 +178,8 @@ def to_wgpu(tensor: _core.Tensor) -> Any:
 class Kernel:
     """JavaScript's Kernel, and its number, by which C runs it."""
 
+    core_number: int
+
     def __init__(self, js_kernel: Any) -> None:
         self._js = js_kernel
         self.core_number = invoke(calls().kernels.numberOf, js_kernel)

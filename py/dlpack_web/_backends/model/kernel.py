@@ -19,7 +19,7 @@ class Kernel:
     and dispatches."""
 
     #: With which `_core._again` may run a call again; 0: it cannot.
-    core_number = 0
+    core_number: int = 0
 
     def __init__(self, record: Record, source: ShaderSource) -> None:
         record.check_alive()
