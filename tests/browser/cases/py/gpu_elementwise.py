@@ -1,6 +1,7 @@
 """ElementwiseKernel: results, shapes, errors at the formula, holds."""
 
 import gc
+import random
 
 import numpy as np
 import pytest
@@ -412,3 +413,60 @@ async def test_random_formulas(seed):
     )
     for tensor in tensors:
         tensor.release()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_calls_that_come_again_do_what_they_did(seed):
+    """Some are checked only once: beside NumPy, with other sizes, aliases and numbers in
+    between, and tensors that are released and made again."""
+    rng = random.Random(seed)
+    scaled = ElementwiseKernel("f32 x, f32 k", "f32 y", "y = 0.5 * x + k")
+    doubled = ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")
+    counted = ElementwiseKernel("raw f32 x, i32 k", "f32 y", "y = x[0] + f32(k)")
+    halved = dlw.webgpu.Kernel("""
+        @group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @group(0) @binding(2) var<uniform> k: f32;
+        @compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3u) {
+          if (id.x < min(arrayLength(&x), arrayLength(&y))) { y[id.x] = x[id.x] / 2 + k; }
+        }""")
+    sizes = [5, 5, 5, 64, 64, 300]
+    arrays = [np.arange(size, dtype="f4") for size in sizes]
+    tensors = [upload(array) for array in arrays]
+    for _ in range(150):
+        i, j, k = rng.randrange(6), rng.randrange(6), rng.choice([0, 1, -3, 2.5])
+        x, y, a, b = tensors[i], tensors[j], arrays[i], arrays[j]
+        match rng.randrange(10):
+            case 0 | 1 | 2:
+                if len(a) != len(b):
+                    with pytest.raises(ValueError, match="outputs are not broadcast"):
+                        scaled(x, k, y)
+                    continue
+                assert scaled(x, k, y) is y
+                b[:] = np.float32(0.5) * a + np.float32(k)
+            case 3 | 4:
+                if k == 2.5:
+                    with pytest.raises(ValueError, match="not a valid i32"):
+                        counted(x, k, y)
+                    continue
+                counted(x, k, y)
+                b[:] = a[0] + np.float32(k)
+            case 5 | 6:
+                groups = rng.choice([None, 1])
+                halved(x, y, k, workgroups=groups)
+                count = min(len(a), len(b), 4 if groups else len(b))
+                b[:count] = a[:count] / 2 + np.float32(k)
+            case 7:
+                assert doubled(x, x) is x
+                a *= 2
+            case 8:
+                new = await read(doubled(x))
+                np.testing.assert_array_equal(new, 2 * a)
+            case _:
+                tensors[i].release()
+                with pytest.raises(dlw.ReleasedError):
+                    scaled(x, k, y)
+                arrays[i] = rng.randrange(9) * np.ones(sizes[i], "f4")
+                tensors[i] = upload(arrays[i])
+    for tensor, array in zip(tensors, arrays, strict=True):
+        np.testing.assert_array_equal(await read(tensor), array)
