@@ -140,7 +140,7 @@ export class Signature {
       }
       const outputs = made.length > 0 ? made : given.outputs;
       block(outputs);
-      return (outputs.length === 1 ? outputs[0] : outputs) as never;
+      return resultsOf(outputs);
     } catch (error) {
       for (const tensor of made) tensor.release();
       throw error;
@@ -171,6 +171,10 @@ export class Signature {
     return `(${list(this.inputs)}) -> (${list(this.outputs)})`;
   }
 }
+
+/** What a kernel returns for its outputs. */
+export const resultsOf = (outputs: readonly Argument[]) =>
+  (outputs.length === 1 ? outputs[0] : outputs) as never;
 
 export const typeOf = (type: keyof typeof DTYPES): DType => dtypeNamed(DTYPES[type]);
 

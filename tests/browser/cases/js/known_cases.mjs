@@ -45,6 +45,12 @@ const SHADERS = {
   ],
 };
 
+const FORMULAS = {
+  axpy: { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = 0.5 * x + k" },
+  pair: { inputs: "f32 x", outputs: "f32 y, f32 z", operation: "y = x + 1; z = y + x" },
+  count: { inputs: "raw f32 x, i32 k", outputs: "f32 y", operation: "y = x[0] + f32(k)" },
+};
+
 /** Numbers below a limit, the same for the same seed. */
 function random(seed) {
   let state = seed >>> 0;
@@ -68,9 +74,14 @@ class World {
   }
 
   kernel(name) {
-    const [wgsl, , options] = SHADERS[name];
     const known = this.#kernels.get(name);
     if (known && this.knows) return known;
+    if (name in FORMULAS) {
+      const made = new this.library.webgpu.ElementwiseKernel(this.device, FORMULAS[name]);
+      this.#kernels.set(name, made);
+      return made;
+    }
+    const [wgsl, , options] = SHADERS[name];
     const made = new this.library.webgpu.Kernel(this.device, wgsl, { label: name, ...options });
     this.#kernels.set(name, made);
     return made;
@@ -109,7 +120,13 @@ class World {
       const given = args.map((arg) => ("tensor" in arg ? this.tensors[arg.tensor] : arg.number));
       const kernel = this.kernel(name);
       // Some programs go on before the first outcome is known.
-      for (let i = 0; i < to; i++) kernel.run(given, { workgroups });
+      const options = name in FORMULAS ? {} : { workgroups };
+      for (let i = 0; i < to; i++) {
+        const made = [kernel.run(given, options)].flat();
+        const { length } = this.tensors;
+        for (const tensor of made) if (tensor && !given.includes(tensor)) this.tensors.push(tensor);
+        if (this.tensors.length > length) break;
+      }
     }
     return null;
   }
@@ -135,11 +152,14 @@ function stepOf(rng, count) {
   if (draw < 35) return { kind: "take", at, seen: rng(2) ? "destroy" : "look" };
   if (draw < 37) return { kind: "borrow" };
   if (draw < 42) return { kind: "settle" };
-  const names = Object.keys(SHADERS);
+  const names = [...Object.keys(SHADERS), ...Object.keys(FORMULAS)];
   const name = names[rng(names.length)];
-  const declared = SHADERS[name][0].match(/var<[^;]*/g);
+  const { inputs, outputs } = FORMULAS[name] ?? {};
+  const declared = inputs
+    ? [...inputs.split(", "), ...(rng(4) ? outputs.split(", ") : [])]
+    : SHADERS[name][0].match(/var<[^;]*/g);
   const args = declared.map((text) =>
-    text.startsWith("var<uniform") && rng(20)
+    /^var<uniform| k$/.test(text) && rng(20)
       ? { number: NUMBERS[rng(NUMBERS.length)] }
       : { tensor: count - 1 - rng(Math.min(count, 6)) },
   );
