@@ -3,6 +3,7 @@ import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
 import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
+import { CALL_LAYOUTS, callWays } from "./calls.mjs";
 import { openWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
@@ -31,6 +32,7 @@ function plan(quick) {
     ["view", "contiguous", viewWays, [64, 4 * MB]],
     ["data", "contiguous", dataWays, [64]],
     ["dispatch", "contiguous", dispatchWays, [64]],
+    ...CALL_LAYOUTS.map((layout) => ["calls", layout, callWays, [64]]),
     ["replay", "contiguous", replayWays, [64]],
     ["training step", "Network", trainingWays, [2 * KB]],
     ["training step", "Convolutions", trainingWays, [8 * KB]],

@@ -1,0 +1,113 @@
+// One small kernel, called in the ways that programs call them: with few and many tensors, with a
+// number, with two lists of tensors in turn, as a formula, on a tensor that was just made.
+import { expect, TENSOR_USAGE } from "./paths.mjs";
+
+const wgsl = (count, number) => `
+${Array.from({ length: count - 1 }, (_, i) => `@group(0) @binding(${i}) var<storage, read> x${i}: array<f32>;`).join("\n")}
+@group(0) @binding(${count - 1}) var<storage, read_write> y: array<f32>;
+${number ? `@group(0) @binding(${count}) var<uniform> k: f32;` : ""}
+@compute @workgroup_size(1) fn main() { y[0] = ${number ? "k" : "1"}${Array.from({ length: count - 1 }, (_, i) => ` + x${i}[0]`).join("")}; }`;
+
+/** Of each layout: how many tensors, whether a number comes with them, how many lists there are. */
+const LAYOUTS = {
+  "1 tensor": { count: 1 },
+  "3 tensors": { count: 3 },
+  "8 tensors": { count: 8 },
+  "a number": { count: 2, number: true },
+  "two lists in turn": { count: 2, lists: 2 },
+  "a formula": { count: 2, formula: true },
+};
+
+const PYTHON = `
+import dlpack_web as dlw
+def make(wgsl, formula, number, count, *tensors):
+    kernel = dlw.webgpu.Kernel(wgsl)
+    options = {"workgroups": 1}
+    if formula:
+        kernel = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = x + 1")
+        options = {}
+    more = (1.0,) if number else ()
+    lists = [tensors[i : i + count] + more for i in range(0, len(tensors), count)]
+    def run(count):
+        for i in range(count):
+            kernel(*lists[i % len(lists)], **options)
+    return run
+make`;
+
+export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
+  const { count, number = false, lists = 1, formula = false } = LAYOUTS[layout];
+  const host = bridge.empty([bytes / 4], "float32");
+  host.data.fill(1);
+  const given = Array.from({ length: lists }, () =>
+    Array.from({ length: count }, () => host.to(device)),
+  );
+  const { ElementwiseKernel, Kernel } = library.webgpu;
+  const source = wgsl(count, number);
+  const kernel = new Kernel(device, source);
+  const elementwise = new ElementwiseKernel(device, {
+    inputs: "f32 x",
+    outputs: "f32 y",
+    operation: "y = x + 1",
+  });
+  const pipeline = device.createComputePipeline({
+    layout: "auto",
+    compute: { module: device.createShaderModule({ code: source }) },
+  });
+  const make = (size) => device.createBuffer({ size, usage: TENSOR_USAGE });
+  const uniform = make(16);
+  const one = Float32Array.of(1, 0, 0, 0);
+  const raw = given.map((tensors) => tensors.map(() => make(bytes)));
+  const groups = raw.map((buffers) => {
+    const bound = number ? [...buffers, uniform] : buffers;
+    const entries = bound.map((buffer, binding) => ({ binding, resource: { buffer } }));
+    return device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+  });
+  const tensors = given.flat();
+  const proxies = tensors.map((tensor) => bridge.toPython(tensor));
+  const made = pyodide.runPython(PYTHON);
+  const run = made(source, formula, number, count, ...proxies);
+  made.destroy();
+  const extra = number ? [1] : [];
+  let at = 0;
+  const next = () => (at = (at + 1) % lists);
+  const way = (name, call, loop) => ({
+    name,
+    run: call,
+    loop,
+    settle: () => device.queue.onSubmittedWorkDone(),
+    maxBatch: 32,
+    async verify() {
+      for (let i = 0; i < lists; i++) call();
+      if (name === "floor") return;
+      for (const list of given) expect((await list.at(-1).read())[0] === count, layout);
+    },
+  });
+  return {
+    ways: [
+      way("dlpack-web", () => run(lists), run),
+      way("dlpack-web, from JavaScript", () => {
+        const list = given[next()];
+        if (formula) elementwise.run(list);
+        else kernel.run([...list, ...extra], { workgroups: 1 });
+      }),
+      way("floor", () => {
+        if (number) device.queue.writeBuffer(uniform, 0, one);
+        const encoder = device.createCommandEncoder();
+        const pass = encoder.beginComputePass();
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, groups[next()]);
+        pass.dispatchWorkgroups(1);
+        pass.end();
+        device.queue.submit([encoder.finish()]);
+      }),
+    ],
+    done() {
+      for (const tensor of [host, ...tensors]) tensor.release();
+      for (const proxy of proxies) proxy.release();
+      for (const buffer of [uniform, ...raw.flat()]) buffer.destroy();
+      run.destroy();
+    },
+  };
+}
+
+export const CALL_LAYOUTS = Object.keys(LAYOUTS);
