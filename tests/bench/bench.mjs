@@ -116,6 +116,23 @@ async function firstStep() {
   return (await module.first_step.callPromising()).toJs();
 }
 
+/** Milliseconds that each of the first calls blocks, in a page that has called no kernel yet. */
+async function firstCalls(way, count) {
+  const { pyodide, bridge } = await boot((text) => console.log(text));
+  const device = await requestDevice();
+  const { ways, ready, done } = callWays({ pyodide, bridge, device, library }, 64, "3 tensors");
+  await ready();
+  const { run, loop, verify } = ways.find(({ name }) => name === way);
+  const start = performance.now();
+  if (loop) loop(count);
+  else for (let i = 0; i < count; i++) run();
+  const each = (performance.now() - start) / count;
+  await verify();
+  done();
+  return each;
+}
+
 globalThis.bench = bench;
+globalThis.firstCalls = firstCalls;
 globalThis.firstStep = firstStep;
 dispatchEvent(new Event("bench"));

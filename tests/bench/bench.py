@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import subprocess
 import sys
 import threading
@@ -66,6 +67,8 @@ def measure(quick: bool, only: str | None) -> dict:
             )
             if watch.complaints():
                 raise RuntimeError("\n".join(watch.complaints()))
+            if only in (None, "first calls"):
+                result["rows"] += first_calls(browser, server.url, 1 if quick else 9)
             if only in (None, "first step"):
                 result["rows"] += first_steps(browser, server.url, 1 if quick else 5)
         server.shutdown()
@@ -97,6 +100,21 @@ def first_steps(browser: Browser, url: str, rounds: int) -> list[dict]:
                 page.wait_for_timeout(4000)  # the browser keeps what is new
     common = {"path": "first step", "layout": "Network", "bytes": 2048, "where": "page"}
     return rows_of(common, seconds)
+
+
+def first_calls(browser: Browser, url: str, rounds: int) -> list[dict]:
+    """Each of the first 100 calls of a kernel in a fresh page."""
+    ways = (OURS, f"{OURS}, from JavaScript", "floor")
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for turn in range(rounds):
+        print(f"  first calls of a kernel, {turn + 1} of {rounds}", flush=True)
+        for way in random.sample(ways, len(ways)):
+            with open_page(browser, url) as (page, _):
+                page.goto(f"{url}tests/bench/bench.html")
+                ask = "(way) => globalThis.firstCalls(way, 100)"
+                seconds[way].append(page.evaluate(ask, way) / 1000)
+    common = {"path": "first calls", "layout": "100 of them", "bytes": 64}
+    return rows_of(common | {"where": "page"}, seconds)
 
 
 def first_results(rounds: int) -> list[dict]:

@@ -31,7 +31,9 @@ def make(wgsl, formula, number, count, *tensors):
     def run(count):
         for i in range(count):
             kernel(*lists[i % len(lists)], **options)
-    return run
+    async def ready():
+        await kernel.ready("webgpu")
+    return run, ready
 make`;
 
 export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
@@ -65,8 +67,10 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
   const tensors = given.flat();
   const proxies = tensors.map((tensor) => bridge.toPython(tensor));
   const made = pyodide.runPython(PYTHON);
-  const run = made(source, formula, number, count, ...proxies);
+  const functions = made(source, formula, number, count, ...proxies);
+  const [run, ready] = [functions.get(0), functions.get(1)];
   made.destroy();
+  functions.destroy();
   const extra = number ? [1] : [];
   let at = 0;
   const next = () => (at = (at + 1) % lists);
@@ -101,11 +105,18 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
         device.queue.submit([encoder.finish()]);
       }),
     ],
+    /** Resolves when all have compiled. */
+    async ready() {
+      await ready();
+      await kernel.ready;
+      await device.queue.onSubmittedWorkDone();
+    },
     done() {
       for (const tensor of [host, ...tensors]) tensor.release();
       for (const proxy of proxies) proxy.release();
       for (const buffer of [uniform, ...raw.flat()]) buffer.destroy();
       run.destroy();
+      ready.destroy();
     },
   };
 }
