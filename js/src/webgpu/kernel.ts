@@ -213,11 +213,12 @@ export class Kernel {
   #repeat(known: Known, call: KnownCall, numberAt: (index: number) => number): boolean {
     if (!this.#isSure(known)) return false;
     const { bound, group, watched } = known;
+    const { reads, writes, groups } = call;
     for (const i of call.marks.numbers) {
       if (this.#uniform(numberAt(i), i) !== bound[i]?.extent.facts) return false;
     }
-    operate(this._record, { what: "", ...call, after: [watched] }, () => {
-      this.#encode(group, call.groups, undefined, []);
+    operate(this._record, { what: "", reads, writes, after: [watched] }, () => {
+      this.#encode(group, groups, undefined, []);
     });
     return true;
   }
