@@ -121,7 +121,7 @@ endef
 
 INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium
 define RUN_lite
-$(PYTEST) tests/lite
+$(PYTEST) tests/lite $(if $(WHOLE),,$(patsubst %,--ignore tests/lite/test_%.py,documentation pyscript))
 $(if $(WHOLE),$(PYTEST) $(ARRAY_LIBRARIES))
 endef
 
