@@ -18,8 +18,6 @@ except ImportError as error:
         "build it from source. In the browser, use Pyodide 0.29 or newer"
     ) from None
 
-from typing import TYPE_CHECKING
-
 from . import webgpu
 from ._adapters import Adapter, adapter
 from ._arrow import Masked, from_arrow, to_arrow
@@ -30,7 +28,6 @@ from ._files.save import save
 from ._layout import DLDeviceType
 from ._layout.dtype import DType
 from ._tensor.device import Device
-from ._tensor.hints import NAMES, Absent
 from ._tensor.inspect import inspect
 from ._tensor.making import empty, from_gpu_buffer, from_js, to_host, to_js
 from ._tensor.tensor import Tensor, from_buffer, from_dlpack
@@ -68,12 +65,3 @@ __all__ = [
     "to_js",
     "webgpu",
 ]
-
-if not TYPE_CHECKING:  # type checkers find these mistakes themselves
-    globals().update(
-        (name, Absent(__name__, name))
-        for name in {*NAMES, *webgpu.__all__} - globals().keys()
-    )
-
-    def __dir__() -> list[str]:
-        return [name for name, x in globals().items() if type(x) is not Absent]

@@ -30,7 +30,6 @@ from ._tensor.device import (
     parse_device,
     webgpu_device,
 )
-from ._tensor.hints import missing_name
 from ._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -415,4 +414,6 @@ if not TYPE_CHECKING:  # or type checkers would find every name
 
     def __getattr__(name: str) -> object:
         there = name in getattr(sys.modules[__package__], "__all__", ())
-        raise missing_name(__name__, name, f"dlw.{name}" if there else None)
+        hint = f": use dlw.{name}" if there else ""
+        text = f"module {__name__!r} has no attribute {name!r}{hint}"
+        raise AttributeError(text, name=name, obj=sys.modules[__name__])

@@ -4,11 +4,8 @@ exist: each raises an error that says what to do instead.
 A Tensor shares memory; it computes nothing.
 """
 
-import sys
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NoReturn
-
-from .. import _core
 
 _ARRAY = "np.asarray(t), which shares its memory"
 _ON_GPU = (
@@ -207,72 +204,6 @@ class Hints:
 
 for _name, _hint in _MISSING.items():
     setattr(Hints, _name, _Missing(_name, _hint))
-
-
-# Names that people look for in the package, as in array libraries.
-NAMES = (
-    {name: f"the name {name!r}" for name in _core._dtypes()}
-    | dict.fromkeys(
-        ("zeros", "ones", "full", "arange", "linspace", "eye"),
-        "NumPy's, then dlw.from_dlpack(x); or dlw.empty(shape), which you fill",
-    )
-    | dict.fromkeys(
-        ("empty_like", "zeros_like", "ones_like", "full_like"),
-        "dlw.empty(t.shape, t.dtype, device=t.device), which you fill",
-    )
-    | dict.fromkeys(
-        ("array", "tensor", "as_tensor", "Array", "ndarray"),
-        "dlw.from_dlpack(np.array(x))",
-    )
-    | dict.fromkeys(
-        ("asarray", "from_numpy", "from_torch", "from_array", "from_tensor"),
-        "dlw.from_dlpack(x), which shares its memory",
-    )
-    | dict.fromkeys(("load", "read", "loads"), "await dlw.open(source)")
-    | {
-        "frombuffer": "dlw.from_buffer(x)",
-        "from_bytes": "dlw.from_buffer(x)",
-        "dump": "await dlw.save(target, x)",
-        "savez": "await dlw.save(target, x)",
-        "to_dlpack": "t.__dlpack__(), or pass the Tensor itself",
-        "to_numpy": "t.numpy()",
-        "asnumpy": "t.numpy(), or await t.to_host()",
-        "to_device": "t.to_device(device)",
-        "reshape": "t.reshape(shape), a view",
-        "permute_dims": "t.permute_dims(axes), a view",
-        "astype": "t.to_device(device, dtype=...), which converts, or np.asarray(t).astype",
-        "device": "dlw.Device, or a name: 'cpu', 'webgpu', 'webgpu:0'",
-        "dtype": "dlw.DType, or a name: 'float32'",
-        "from_wgpu_buffer": "dlw.webgpu.from_wgpu",
-        "RawKernel": "dlw.webgpu.Kernel",
-    }
-)
-
-
-class Absent:
-    """Stands in the package for a name of other libraries: using it raises what to use
-    instead. The name can be found, unlike with a `__getattr__` of the module; but that
-    would make each lookup in it, such as `dlw.from_dlpack`, 40 ns slower.
-    """
-
-    def __init__(self, module: str, name: str) -> None:
-        self._given = module, name, NAMES.get(name, f"dlw.webgpu.{name}")
-
-    def __call__(self, *_: object, **__: object) -> NoReturn:
-        raise missing_name(*self._given)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise missing_name(*self._given)
-
-    def __repr__(self) -> str:
-        return f"<{missing_name(*self._given)}>"
-
-
-def missing_name(module: str, name: str, way: str | None) -> AttributeError:
-    """The error for a name that a module lacks; way: what to use instead."""
-    text = f"module {module!r} has no attribute {name!r}"
-    hint = "" if way is None else f": use {way}"
-    return AttributeError(text + hint, name=name, obj=sys.modules[module])
 
 
 class Reading[T](Coroutine[Any, Any, T]):
