@@ -187,7 +187,7 @@ def test_a_chunk_that_does_not_load_spoils_nothing_else(
 ) -> None:
     """What is loaded late only words errors better, or is asked for again."""
     page = open_test_page(None)
-    page.page.route("**/late.js", lambda route: route.abort())
+    page.page.route("**/lazy.js", lambda route: route.abort())
     found = page.page.evaluate("""async () => {
       const { webgpu, Tensor } = harness.context.library;
       const told = [];
@@ -217,11 +217,11 @@ def test_a_chunk_that_does_not_load_spoils_nothing_else(
     }""")
     assert found["read"] == [[7, 2], [7, 2]]
     asked, *of_the_page, of_the_kernel = found["told"]
-    assert "late.js" in asked
+    assert "lazy.js" in asked
     assert of_the_page == [asked, asked]
     assert found["left"] == ["undefined", True]
     assert "spoilt" in of_the_kernel
-    page.page.unroute("**/late.js")
+    page.page.unroute("**/lazy.js")
     assert page.page.evaluate(
         "harness.context.library.webgpu.requestDevice().then(() => 'a device',"
         "(error) => error.message)"
