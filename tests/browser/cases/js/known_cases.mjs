@@ -3,7 +3,7 @@
 // throws, what reads give and what the devices report must be the same.
 import { equal } from "./expect.mjs";
 
-const SEQUENCES = 60;
+const SEQUENCES = 25;
 const STEPS = 40;
 /** Elements; the larger ones are watched when they are made. */
 const SIZES = [1, 5, 64, 128, 20_000];
