@@ -158,7 +158,7 @@ RUN_node-gpu := $(PYTEST) tests/runtimes -k "node or bun or missing or refused"
 
 # tinygrad keeps a device and tensors as long as its process lives, so it has one of its own.
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
-INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE)
+INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE) $(PAGE_SCRIPT)
 NEED_desktop := libvulkan lavapipe
 define RUN_desktop
 $(LIBS_PYTEST) tests/desktop --ignore=tests/desktop/with_tinygrad

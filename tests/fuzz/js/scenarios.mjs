@@ -208,10 +208,13 @@ export function scenarios({ library, exchange, bridge, pyodide }) {
         return y.read();
       },
     },
-    kernel_aside: uploaded(bytes(64), ({ device, keep, x }) => {
-      new Kernel(device, ADD).run([keep(x.slice([4, 12])), 3]);
-      return x.read();
-    }),
+    kernel_aside: {
+      ...uploaded(bytes(64), ({ device, keep, x }) => {
+        new Kernel(device, ADD).run([keep(x.slice([4, 12])), 3]);
+        return x.read();
+      }),
+      keeps: 1,
+    },
     kernel_small: {
       make: ({ device, keep }) => ({ x: up(keep, device, bytes(7)) }),
       act: ({ device, keep, x }) => {
@@ -318,7 +321,7 @@ export function scenarios({ library, exchange, bridge, pyodide }) {
       },
     },
     python_upload: python("upload"),
-    python_kernel: python("kernel"),
+    python_kernel: { ...python("kernel"), keeps: 1 },
     python_blocking: { ...python("blocking"), retries: true }, // NumPy asks twice
     python_image: python("image", canvas),
   };
