@@ -258,17 +258,15 @@ export class Kernel {
 
   /** The buffer of a number, which the next run reads. */
   #uniform(value: number, index: number): BufferRecord {
-    const data = packNumber(value, index, this._declared(index));
     const record = this._record;
     let kept = this.#uniforms[index];
-    if (kept === undefined || !isSound(kept.facts, record.troubles)) {
-      kept = { facts: obtain(record, data.byteLength, DEFAULT_USAGE), value: undefined };
-      this.#uniforms[index] = kept;
-    }
-    if (!Object.is(kept.value, value)) {
-      record.device.gpu.queue.writeBuffer(kept.facts.buffer, 0, data);
-      kept.value = value;
-    }
+    if (kept && !isSound(kept.facts, record.troubles)) kept = undefined;
+    if (kept && Object.is(kept.value, value)) return kept.facts;
+    const data = packNumber(value, index, this._declared(index));
+    kept ??= { facts: obtain(record, data.byteLength, DEFAULT_USAGE), value: undefined };
+    this.#uniforms[index] = kept;
+    record.device.gpu.queue.writeBuffer(kept.facts.buffer, 0, data);
+    kept.value = value;
     return kept.facts;
   }
 
