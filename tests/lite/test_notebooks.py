@@ -12,7 +12,7 @@ from notebooks import LITE, run_notebook
 from playwright.sync_api import Browser
 from serve import Server
 
-# Half a minute each.
+# Each takes half a minute: `make test-all` runs all of them.
 SOME = ("tour",)
 
 

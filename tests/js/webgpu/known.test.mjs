@@ -1,6 +1,6 @@
-// Which calls of a kernel are checked and watched, and which are known: on a fake device that counts
-// error scopes and answers them when it is told to. What a GPU makes of known calls is compared with
-// checked ones in tests/browser/cases/js/known_cases.mjs.
+// Which calls of a kernel are checked and have error scopes, and which are known. The device is a fake
+// that counts scopes and answers them when a test says so. On real devices known_cases.mjs (in
+// tests/browser/cases/js) compares known calls with checked ones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
