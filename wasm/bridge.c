@@ -403,12 +403,13 @@ static int read_workgroups(PyObject *given, double counts[3]) {
   return 0;
 }
 
-PyObject *dlw_bridge_again(PyObject *module, PyObject *const *given, Py_ssize_t count) {
-  (void)module;
+PyObject *dlw_bridge_again(PyObject *Py_UNUSED(module), PyObject *const *given,
+                           Py_ssize_t count) {
   if (count != 3 || !PyTuple_CheckExact(given[2])) {
     return PyErr_Format(PyExc_TypeError, "_again(kernel, workgroups, args)");
   }
   known_call wanted = {.kernel = (int32_t)PyLong_AsLong(given[0])};
+  if (wanted.kernel == -1 && PyErr_Occurred()) return NULL;
   Py_ssize_t length = PyTuple_Size(given[2]);
   if (length > KNOWN_ARGUMENTS || !read_workgroups(given[1], wanted.workgroups)) {
     Py_RETURN_FALSE;

@@ -517,8 +517,8 @@ class TestRun:
             ):
                 assert _core._again(*unknown) is False
         assert len(calls) == length
-        for wrong in ((7, None), (7, None, [first, second])):
-            with pytest.raises(TypeError, match="_again"):
+        for wrong in ((7, None), (7, None, [first, second]), ("7", None, (first,) * 9)):
+            with pytest.raises(TypeError, match=r"_again|str"):
                 _core._again(*wrong)
         assert _core._again(7, (4, 2), (first, 1.5, second)) is False  # says JavaScript
         first.release()
