@@ -32,7 +32,7 @@ def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
         open_page(browser, url, viewport=viewport) as (page, watch),
     ):
         # A reader's browser is running: its own start is not the page's time.
-        page.goto(f"{url}404.html")
+        page.goto("about:blank")
         page.wait_for_timeout(SETTLED_MS)
         page.goto(f"{url}{name}.html?auto")
         try:
