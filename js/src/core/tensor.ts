@@ -346,7 +346,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   ): Tensor<N> {
     const managed = this.#held();
     checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
-    return new Tensor(deviceLayer().upload(managed, device, options));
+    return new Tensor(deviceLayer().upload(managed, device, options as ToOptions));
   }
 
   /**
