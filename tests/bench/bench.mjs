@@ -60,9 +60,9 @@ async function pythonRows(pyodide, quick) {
   return rows;
 }
 
-function roundsFor(bytes, quick) {
-  if (quick) return 5;
-  return bytes >= 128 * MB ? 7 : bytes >= 16 * MB ? 15 : 50;
+function timing(bytes, quick) {
+  if (quick) return { rounds: 2, warmUpMs: 0 };
+  return { rounds: bytes >= 128 * MB ? 7 : bytes >= 16 * MB ? 15 : 50 };
 }
 
 /** Runs everything; `{machine, rows}`. Progress goes to the console. */
@@ -85,7 +85,7 @@ async function bench({ quick, only }) {
         bytes,
         layout,
       );
-      const measured = await compare(ways, { rounds: roundsFor(bytes, quick), sampleMs });
+      const measured = await compare(ways, { ...timing(bytes, quick), sampleMs });
       done();
       for (const row of measured) {
         const { facts } = ways.find(({ name }) => name === row.way);

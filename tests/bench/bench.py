@@ -69,10 +69,10 @@ def measure(quick: bool, only: str | None) -> dict:
                 raise RuntimeError("\n".join(watch.complaints()))
             if only in (None, "first calls"):
                 result["rows"] += first_calls(browser, server.url, 1 if quick else 9)
-            if only in (None, "first step"):
+            if only == "first step" or (only is None and not quick):
                 result["rows"] += first_steps(browser, server.url, 1 if quick else 5)
         server.shutdown()
-    if only in (None, "lite"):
+    if only == "lite" or (only is None and not quick):
         result["rows"] += first_results(1 if quick else 5)
     result["rows"] = native + result["rows"]
     result["machine"] |= {
@@ -199,7 +199,7 @@ def report(result: dict) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure dlpack-web in Chromium.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and sizes")
+    parser.add_argument("--quick", action="store_true", help="few rounds and sizes, no first step, no lite: does it work?")
     parser.add_argument("--only", metavar="PATH", help="one path, such as upload")
     options = parser.parse_args()
     try:

@@ -83,7 +83,7 @@ def measure(where: str, quick: bool) -> str:
         names |= {name: import_module(name) for name in found}
         for layout, known in WAYS.items():
             ways = {w: s for w, s in known.items() if s.split(".")[0] in names}
-            for row in compare(ways, names, 25 if quick else 50):
+            for row in compare(ways, names, 5 if quick else 50):
                 place = {"path": "python", "layout": layout, "bytes": BYTES}
                 rows.append({**place, "where": where, **row})
     return json.dumps(rows)

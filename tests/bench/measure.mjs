@@ -45,9 +45,9 @@ async function sample(way, count) {
 }
 
 /** Warms up; returns how many runs make a sample long enough to be timed. */
-async function batchFor(way, sampleMs) {
+async function batchFor(way, sampleMs, warmUpMs) {
   const limit = way.maxBatch ?? MAX_BATCH;
-  const end = now() + WARM_UP_MS;
+  const end = now() + warmUpMs;
   let count = 1;
   do {
     const { total } = await sample(way, count);
@@ -69,10 +69,12 @@ function even(samples) {
  *
  * @param sampleMs - of a batch, at least, where waiting is slow; batches that are settled are then
  * as large as each other's, as far as that takes no more than EVEN times as long
+ * @param warmUpMs - 0 where the figures mean nothing
  * @param failed - is told of a way whose first result is wrong, or an error, and which is left out;
  * without it that ends all
  */
-export async function compare(ways, { rounds, sampleMs = SAMPLE_MS, failed }) {
+export async function compare(ways, options) {
+  const { rounds, sampleMs = SAMPLE_MS, warmUpMs = WARM_UP_MS, failed } = options;
   // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
   globalThis.gc?.();
   const samples = new Map();
@@ -84,7 +86,7 @@ export async function compare(ways, { rounds, sampleMs = SAMPLE_MS, failed }) {
       failed(way, error);
       continue;
     }
-    samples.set(way, { batch: await batchFor(way, sampleMs), totals: [], blocked: [] });
+    samples.set(way, { batch: await batchFor(way, sampleMs, warmUpMs), totals: [], blocked: [] });
   }
   if (sampleMs > SAMPLE_MS) even(samples);
   for (let round = 0; round < rounds; round++) {

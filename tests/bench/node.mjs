@@ -28,8 +28,8 @@ for (const [path, layout, waysFor, sizes] of plan) {
   if (only && only !== path) continue;
   for (const bytes of sizes) {
     const { ways, done } = waysFor({ pyodide, bridge }, bytes, layout);
-    const rounds = quick ? 5 : bytes >= 16 * MB ? 15 : 50;
-    const measured = await compare(ways, { rounds });
+    const rounds = quick ? 2 : bytes >= 16 * MB ? 15 : 50;
+    const measured = await compare(ways, { rounds, ...(quick && { warmUpMs: 0 }) });
     done();
     for (const row of measured) rows.push({ path, layout, bytes, where: "node", ...row });
   }
