@@ -199,7 +199,11 @@ def report(result: dict) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure dlpack-web in Chromium.")
-    parser.add_argument("--quick", action="store_true", help="few rounds and sizes, no first step, no lite: does it work?")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="few rounds and sizes, no first step, no lite: does it work?",
+    )
     parser.add_argument("--only", metavar="PATH", help="one path, such as upload")
     options = parser.parse_args()
     try:
