@@ -101,6 +101,7 @@ def pages_in(
             pyodide: str | None = "pyodide",
             *,
             notebook: bool = False,
+            numpy: bool = True,
             name: str = "",
             script: str = "",
         ) -> TestPage:
@@ -113,6 +114,7 @@ def pages_in(
                 "pyodideDir": pyodide and f"/{pyodide}/",
                 "wheel": f"/wheel/{wheel}",
                 "notebook": notebook,
+                "numpy": numpy,
             }
             started = TestPage("/bundle/tests.zip", page, watch)
             # A page may have had WebGPU taken away from it.

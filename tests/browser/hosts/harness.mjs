@@ -15,9 +15,9 @@ const indexURL = (dir) => (context.root ? context.root + dir : new URL(dir, loca
 
 /**
  * `pyodideDir` and `wheel` are URL paths, without the first there is no Python; `notebook`: Python
- * imports dlpack_web by itself; `root`: the site's folder, where Pyodide reads files and no URLs.
+ * imports dlpack_web by itself; `numpy`: false leaves it out; `root`: the site's folder, where Pyodide reads files and no URLs.
  */
-async function start({ pyodideDir, wheel, notebook, root }) {
+async function start({ pyodideDir, wheel, notebook, numpy, root }) {
   context.root = root;
   await ownTask();
   if (pyodideDir === null) {
@@ -27,7 +27,7 @@ async function start({ pyodideDir, wheel, notebook, root }) {
   const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
   const pyodide = await loadPyodide({ indexURL: indexURL(pyodideDir) });
   const quiet = { messageCallback() {} };
-  await pyodide.loadPackage("numpy", quiet);
+  if (numpy ?? true) await pyodide.loadPackage("numpy", quiet);
   Object.assign(context, { pyodide });
   if (notebook) {
     await pyodide.loadPackage(new URL(wheel, location).href, quiet);

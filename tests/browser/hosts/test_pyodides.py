@@ -1,5 +1,5 @@
 """The versions of Pyodide that hosts bring, besides those of the other tests: marimo 314.0.0,
-JupyterLite and the newest 314.0.6 and 314.0.7. All that js/src/pyodide/host.ts uses of
+JupyterLite and the newest 314.0.6 and 314.0.7, and the first ones of 315. All that js/src/pyodide/host.ts uses of
 Pyodide's inside is private, so each version is asked."""
 
 from __future__ import annotations
@@ -70,3 +70,29 @@ def test_cases(file: str, page: TestPage) -> None:
 
 def test_shared_memory_from_javascript(page: TestPage) -> None:
     page.cases(f"{CASES_JS}cpu_cases.mjs").must_pass()
+
+
+def test_python_3_15_without_numpy(open_test_page: Callable[..., TestPage]) -> None:
+    """An early Pyodide, for which there is no wheel of NumPy yet: the same wheel of ours loads,
+    shares memory both ways, and Python waits for the GPU."""
+    page = open_test_page("pyodide-315", numpy=False)
+    told = page.python("""
+import array
+import sys
+import dlpack_web as dlw
+
+values = array.array("f", [1, 2, 3, 4])
+with dlw.from_buffer(values) as tensor:
+    tensor.js.data[1] = 40.0
+    shares = [values[1], values.buffer_info()[0] == tensor.js.data.byteOffset]
+    await dlw.webgpu.request_device()
+    double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = x * 2")
+    on_gpu = tensor.to_device("webgpu")
+    doubled = double(on_gpu)
+    with doubled.to_device("cpu") as read:  # Python waits
+        waited = list(memoryview(read))
+    on_gpu.release(), doubled.release()
+str([sys.version_info[:2], "numpy" in sys.modules, shares, waited, dlw.live_tensors()])
+""")
+    assert told == str([(3, 15), False, [40.0, True], [2.0, 80.0, 6.0, 8.0], 0])
+    assert page.watch.complaints() == []
