@@ -79,11 +79,15 @@ class Ordered:
 
     def next(self) -> Iterator[Any]:
         """The bodies that are next. Each is done when the following one is asked for."""
+        self._forget()  # which an interrupt may have prevented
         while (number := self._got + 1) in self._early:
             yield self._early[number]
             self._got = number
-            self._early.pop(number, None)
-            self._sizes.pop(number, None)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._early.pop(self._got, None)
+        self._sizes.pop(self._got, None)
 
     def _keep(self, number: int, body: Any) -> None:
         if number > self._got + 1 and number not in self._early:
