@@ -66,7 +66,8 @@ def replay():
 
 
 def lend():
-    gpu = dlw.Device(15, 0).gpu
+    with dlw.empty(1, device="webgpu") as tensor:
+        gpu = tensor.device.gpu
     buffer = gpu.create_buffer(size=64, usage="STORAGE | COPY_SRC | COPY_DST")
     gpu.queue.write_buffer(buffer, 0, ARRAY)
     options = {"device": "webgpu", "release": lambda: None}

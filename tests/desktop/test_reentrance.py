@@ -132,8 +132,10 @@ def replay():
 
 def adopt():
     """A foreign buffer, whose release function uses the library."""
-    buffer, kept = make_buffer(dlw.Device(15, 0), 64), []
-    options = {"device": dlw.Device(15, 0), "release": lambda: kept.append(1)}
+    with dlw.empty(1, device="webgpu") as tensor:
+        device = tensor.device
+    buffer, kept = make_buffer(device, 64), []
+    options = {"device": device, "release": lambda: kept.append(1)}
     dlw.from_gpu_buffer(buffer, 16, "float32", **options).release()
     assert kept == [1]
 
