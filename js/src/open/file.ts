@@ -6,13 +6,12 @@ import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
 import type { Entry } from "./entry.js";
-import { unpacked } from "./inflate.js";
 import { changed } from "./joint.js";
 import { load } from "./load.js";
 import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
 import { abortable, LinkedSignal } from "./signals.js";
 import type { Source } from "./source.js";
-import { enter, type Member } from "./zip.js";
+import { enter, type Member, unpacked } from "./zip.js";
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");

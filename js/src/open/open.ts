@@ -9,14 +9,13 @@ import { detectWrongFile, HEAD_BYTES } from "./detected.js";
 import { dtypeOfDescr } from "./dtypes.js";
 import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { type Held, TensorFile } from "./file.js";
-import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
 import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
 import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
-import { enter, type Member, zipMembers } from "./zip.js";
+import { enter, type Member, unpacked, zipMembers } from "./zip.js";
 
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
 
