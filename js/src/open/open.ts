@@ -1,3 +1,4 @@
+import { concat } from "../core/bytes.js";
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
@@ -8,15 +9,18 @@ import { Cursor } from "./cursor.js";
 import { detectWrongFile, HEAD_BYTES } from "./detected.js";
 import { dtypeOfDescr } from "./dtypes.js";
 import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
-import { type Held, TensorFile } from "./file.js";
+import { TensorFile } from "./file.js";
 import { load } from "./load.js";
 import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
 import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
+import { type Held, Reader } from "./reader.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
 import { enter, type Member, unpacked, zipMembers } from "./zip.js";
 
+/** Files of which only some bytes are read at first. */
+const SEVERAL = /\.(npz|safetensors)$/i;
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
 
 /**
@@ -66,7 +70,10 @@ export async function open(
   }
   if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one throws at once
   signal?.throwIfAborted();
-  const source = await sourceOf(given, options, signal);
+  const isPart = (name: string) =>
+    options.part !== undefined ||
+    (format === undefined ? SEVERAL.test(name) : format === "npz" || format === "safetensors");
+  const source = await sourceOf(given, options, isPart, signal);
   const cursor = Cursor.at(source, 0, undefined, signal);
   let kept: Source | null = null;
   try {
@@ -90,6 +97,11 @@ async function read(
     throw new TypeError(
       `${source.name} is a file of format ${format}, which has its own shape; for its bytes as ` +
         'they are, use format: "raw"',
+    );
+  }
+  if (options.part !== undefined && format !== "npy" && format !== "raw") {
+    throw new TypeError(
+      `${source.name} has several tensors: open it without part, then file.load(name, { part })`,
     );
   }
   switch (format) {
@@ -167,6 +179,10 @@ function loadRest(
   const { name, size } = source;
   const nbytes = nbytesOf(described);
   checkSize(source, header, nbytes, `shape [${described.shape}] of ${described.type.name}`);
+  if (options.part !== undefined) {
+    const reader = new Reader(source, source.way === "any" ? null : cursor);
+    return reader.load({ name, ...described, start: header, nbytes }, name, options);
+  }
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
   return load({ what: name, ...described, total }, chunks, options);
@@ -204,6 +220,9 @@ async function openRaw(source: Source, cursor: Cursor, options: OpenOptions): Pr
   if (options.shape === undefined) await source.confirmSize?.(signal);
   const shape = rawShape(options.shape, type.step, source);
   if (shape === null) {
+    if (options.part !== undefined) {
+      throw new UnsupportedError(`the length of ${name} is unknown: a part of it needs shape`);
+    }
     if (options.device) {
       throw new UnsupportedError(`the length of ${name} is unknown: a GPUBuffer needs shape`);
     }
@@ -248,12 +267,22 @@ async function openSafetensors(
       length,
     );
   }
-  const header = await cursor.take(length, what);
+  // Beyond the first answer exactly the rest is asked for.
+  const begun = Math.min(source.begun ?? Infinity, 8 + length);
+  let header = await cursor.take(begun - 8, what);
+  if (begun < 8 + length) {
+    const more = Cursor.at(source, begun, 8 + length, options.signal);
+    header = concat([header, await more.take(8 + length - begun, what)]);
+    await more.close();
+  }
   const { entries, metadata, end } = parseSafetensors(header, name);
   checkSize(source, 8 + length, end - 8 - length, "what its header lists");
-  if (source.way === "any") return new TensorFile(source, null, entries, metadata, options);
-  const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
-  return new TensorFile(source, cursor, entries, metadata, options, head);
+  let reader = new Reader(source);
+  if (source.way !== "any") {
+    const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
+    reader = new Reader(source, cursor, head);
+  }
+  return new TensorFile(name, [{ reader, entries }], metadata, options);
 }
 
 async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Promise<TensorFile> {
@@ -269,7 +298,8 @@ async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Pro
     if (!member.name.endsWith(".npy")) continue; // not an array
     held.push(await heldIn(source, member, signal));
   }
-  return new TensorFile(source, null, held, {}, options);
+  const contents = [{ reader: new Reader(source), entries: held }];
+  return new TensorFile(source.name, contents, {}, options);
 }
 
 /** Most headers are within so many bytes of an entry, compressed or not. */

@@ -15,6 +15,10 @@ export interface Source {
    * start, once.
    */
   readonly way: "any" | "again" | "once";
+  /** Whether each read is a request. */
+  readonly remote?: boolean;
+  /** If the first request asked only for the start of the file: for how many bytes. */
+  readonly begun?: number | undefined;
   /** The media type from the server. */
   readonly contentType?: string | null;
   /** Why `size` may be wrong, for the message about a file of the wrong length. */

@@ -37,17 +37,22 @@ const MOST = 1 << 29;
 /** Bytes of a chunk of a source that has everything at once. */
 const CHUNK = 4 << 20;
 
-/** @internal The source for a user's argument; TypeError for anything else. */
+/**
+ * @internal The source for a user's argument; TypeError for anything else.
+ *
+ * @param isPart - whether only some of the bytes of a file of that name are needed
+ */
 export async function sourceOf(
   given: OpenSource,
   options: FetchOptions,
+  isPart: (name: string) => boolean,
   signal?: AbortSignal,
 ): Promise<Source> {
-  if (typeof given === "string") return sourceOfURL(given, options, signal);
+  if (typeof given === "string") return sourceOfURL(given, options, isPart, signal);
   if (ArrayBuffer.isView(given)) return arraySource(given);
   switch (tagOf(given)) {
     case "[object URL]":
-      return sourceOfURL((given as AnyURL).href, options, signal);
+      return sourceOfURL((given as AnyURL).href, options, isPart, signal);
     case "[object ArrayBuffer]":
     case "[object SharedArrayBuffer]":
       return arraySource(new Uint8Array(given as ArrayBuffer));
@@ -88,9 +93,14 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
 }
 
 /** Data already in this program, as a Blob. */
-async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
+async function sourceOfURL(
+  url: string,
+  options: FetchOptions,
+  isPart: (name: string) => boolean,
+  signal?: AbortSignal,
+) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
-  if (scheme === undefined) return httpSource(url, options, signal);
+  if (scheme === undefined) return httpSource(url, options, isPart(nameOf(url)), signal);
   const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
   return blobSource(await response.blob(), `the ${scheme} URL`);
 }

@@ -20,6 +20,8 @@ export interface Member {
   readonly size: number;
   /** Where its own header begins. */
   readonly header: number;
+  /** Where its bytes begin, once they were entered. */
+  data: number;
   /** Where something else begins. */
   limit: number;
   /** Why it cannot be read. */
@@ -174,7 +176,7 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   const [size, packed, header] = sizes as [number, number, number];
   const crc = view.getUint32(at + 16, true);
   const why = whyNot(flags, method, size, packed);
-  return { name, deflated: method === 8, crc, packed, size, header, limit: 0, why };
+  return { name, deflated: method === 8, crc, packed, size, header, data: 0, limit: 0, why };
 }
 
 /** Why an entry cannot be read, from what its directory says. */
@@ -225,6 +227,7 @@ export async function enter(cursor: Cursor, member: Member): Promise<void> {
   }
   await cursor.take(extra, what);
   if (cursor.position + packed > limit) throw malformed(cursor.name, `"${cut(name)}": ${OVERLAPS}`);
+  member.data = cursor.position;
 }
 
 /**
