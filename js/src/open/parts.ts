@@ -9,6 +9,9 @@ import { type Range, resolve } from "../core/views.js";
 import { type Described, nbytesOf } from "./entry.js";
 import type { Chunks } from "./source.js";
 
+/** Ranges of axes; of Python, made when their number is known. */
+export type Ranges = readonly Range[] | ((ndim: number) => readonly Range[]);
+
 /** What one more block costs, in bytes that could be read meanwhile: that of a request. */
 export const OVERHEAD = 1 << 16;
 /** Bytes that may be read in vain for a part of a remote file, if it has fewer itself. */
@@ -59,8 +62,9 @@ export interface Plan {
  *
  * @throws RangeError, TypeError as `tensor.slice`; UnsupportedError for elements of less than a byte
  */
-export function partOf(whole: Described, ranges: readonly Range[], what: string): Part {
+export function partOf(whole: Described, given: Ranges, what: string): Part {
   const { type, shape: extents, columns } = whole;
+  const ranges = typeof given === "function" ? given(extents.length) : given;
   if (!Array.isArray(ranges)) {
     throw new TypeError(
       `part must be an array of ranges, one for each axis, not ${textOf(ranges)}`,

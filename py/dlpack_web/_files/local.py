@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Buffer, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import chain
 from math import prod
 from pickle import PickleBuffer
 from stat import S_ISDIR, S_ISREG
@@ -35,6 +36,7 @@ from .headers import (
     read_npy,
     safetensors_length,
 )
+from .parts import part_of, runs_of
 
 # Bytes that are read, unpacked or uploaded at once.
 PIECE = 8 << 20
@@ -42,6 +44,8 @@ PIECE = 8 << 20
 # Of deflated data, as the gzip format and HTTP's encoding of that name have it.
 GZIP = b"\x1f\x8b\x08"
 
+# More bytes than a file has.
+_ALL = 1 << 62
 # Maximum number of pieces on their way to a GPU.
 _UNDER_WAY = 2
 
@@ -122,6 +126,12 @@ class Reading:
             filled += count
             if self._at is not None:
                 self._at += count
+
+    def skip(self, count: int) -> None:
+        if self._at is None:
+            self._file.seek(count, io.SEEK_CUR)
+        else:
+            self._at += count
 
 
 Local = Memory | Disk
@@ -290,6 +300,7 @@ class How(NamedTuple):
     device: Device | None
     dtype: DType | None
     progress: Progress | None
+    whole: bool = False
 
     @property
     def js_device(self) -> int:
@@ -377,6 +388,76 @@ async def load(source: Source, entry: Entry, how: How) -> Tensor:
     else:
         flat = await _to_gpu(source, entry, dtype, how)
     return shaped(flat, entry)
+
+
+async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
+    """Some of the elements: a view if all are in memory and aligned; otherwise only these
+    are read."""
+    part = part_of(key, entry.shape)
+    if entry.dtype.bits % 8:
+        malformed(
+            entry.name or "the file",
+            f"parts of {entry.dtype}, whose elements have less than a byte, are not "
+            "supported: load all of it, and index the tensor",
+        )
+    nbytes = nbytes_of(entry.dtype, part.loaded)
+    view = None if how.device is not None else _view_of(source, entry)
+    if view is not None:
+        with shaped(view, entry) as whole:
+            found = whole[key]
+        if how.dtype not in (None, entry.dtype):
+            with found:
+                found = found.to_device(CPU, dtype=how.dtype)
+        try:
+            _tell(how, nbytes, nbytes)
+        except BaseException:
+            found.release()
+            raise
+        return found
+    cut = entry._replace(shape=part.loaded, nbytes=nbytes)
+    if nbytes:
+        length, places = runs_of(part, entry)
+        cut = cut._replace(start=next(places))
+        if length < nbytes:
+            source = _Runs(source, length, chain([cut.start], places))
+    with await load(source, cut, how) as tensor:
+        return tensor[part.key]
+
+
+class _Runs:
+    """A source whose elements are not contiguous."""
+
+    def __init__(self, source: Source, length: int, places: Iterator[int]) -> None:
+        self._source, self._length, self._places = source, length, places
+
+    @contextmanager
+    def reading(self, entry: Entry) -> Iterator[Reading]:
+        # All bytes from the first on may be read.
+        with self._source.reading(entry._replace(nbytes=_ALL)) as found:
+            yield _RunsOf(found, entry.start, self._length, self._places)
+
+
+class _RunsOf(Reading):
+    """Reads the runs alone. place: where the file is."""
+
+    def __init__(
+        self, found: Reading, place: int, length: int, places: Iterator[int]
+    ) -> None:
+        self._found, self._place = found, place
+        self._length, self._places, self._left = length, places, 0
+
+    def into(self, memory: memoryview) -> None:
+        filled = 0
+        while filled < memory.nbytes:
+            if self._left == 0:
+                place, self._left = next(self._places), self._length
+                self._found.skip(place - self._place)
+                self._place = place
+            count = min(self._left, memory.nbytes - filled)
+            self._found.into(memory[filled : filled + count])
+            filled += count
+            self._place += count
+            self._left -= count
 
 
 async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tensor:

@@ -2,9 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from functools import partial
 from itertools import islice
+from math import prod
 from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Self, SupportsIndex
@@ -20,6 +28,7 @@ from . import local
 from .archive import Archive
 from .headers import Entry, Unreadable, malformed
 from .local import How, Progress
+from .parts import in_javascript, part_of
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
@@ -42,6 +51,77 @@ class TensorInfo(NamedTuple):
 
 
 type _Inside = _LocalInside | _JsInside
+
+
+class TensorPart:
+    """A part of a tensor in a file, which `TensorFile.get_slice` returns: its properties
+    are known, and only its elements are loaded.
+
+    `get_slice(name)` is the whole tensor, `get_slice(name)[index]` a part of it. An index
+    has ints, slices, `...` and None, as that of a Tensor.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : DType or str
+        As in `TensorInfo`.
+    nbytes : int
+        Bytes of the elements in the file.
+
+    Examples
+    --------
+    >>> data = await dlw.save(None, {"w": np.arange(12.0).reshape(4, 3)})
+    >>> part = (await dlw.open(data)).get_slice("w")[1:3, ::-1]
+    >>> part.shape, part.nbytes
+    ((2, 3), 48)
+    >>> (await part.load()).numpy()
+    array([[5., 4., 3.],
+           [8., 7., 6.]])
+    """
+
+    def __init__(self, file: "TensorFile", name: str, key: Any = ()) -> None:
+        self._file, self._name, self._key = file, name, key
+        info = file.info(name)
+        self.shape, self.dtype = part_of(key, info.shape).shape, info.dtype
+        size = prod(info.shape)
+        self.nbytes = info.nbytes * prod(self.shape) // size if size else 0
+
+    def __getitem__(self, key: Any) -> "TensorPart":
+        if self._key != ():
+            raise TypeError(
+                "this is a part of a tensor: give all indices at once, get_slice(name)[i, j]"
+            )
+        return TensorPart(self._file, self._name, key)
+
+    async def load(self, dtype: Any = None) -> Tensor:
+        """Loads the elements, and only these, to the device that the file was opened for.
+
+        Parts that are loaded at the same time (`asyncio.gather`) share requests.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            Converts the elements; default: as the file was opened with.
+
+        Returns
+        -------
+        Tensor
+            A new one each time.
+
+        Raises
+        ------
+        BufferError
+            It cannot be read, or not without reading more of the file; then open the file
+            with ``whole=True``.
+        ReleasedError
+            The file was closed.
+        """
+        return await self._file._load_part(self._name, self._key, dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"<TensorPart of {self._name!r:.100}: {list(self.shape)} of {self.dtype}>"
+        )
 
 
 class TensorFile(Mapping[str, Tensor]):
@@ -118,6 +198,94 @@ class TensorFile(Mapping[str, Tensor]):
         for name in names or self._infos:
             self._check(name)
         return tuple([await self._load(name, how) for name in names or self._infos])
+
+    def get_slice(self, name: str) -> TensorPart:
+        """A tensor of which parts are loaded.
+
+        ``await file.get_slice("w")[1000:2000].load()`` reads the bytes of these rows alone.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        TensorPart
+            Index it, then ``await part.load()``.
+
+        Raises
+        ------
+        KeyError
+            No tensor has that name.
+
+        Examples
+        --------
+        >>> data = await dlw.save(None, {"w": np.arange(9)})
+        >>> (await (await dlw.open(data)).get_slice("w")[2:4].load()).tolist()
+        [2, 3]
+        """
+        return TensorPart(self, name)
+
+    async def parts(
+        self, name: str, *, nbytes: int = 1 << 27, dtype: Any = None
+    ) -> AsyncGenerator[Tensor]:
+        """Loads a tensor in parts, for one that is larger than the memory or than a
+        buffer of the GPU.
+
+        Parameters
+        ----------
+        name : str
+        nbytes : int
+            Bytes in the file that a part has at most; default: 128 MiB, which every
+            device can bind.
+        dtype : dtype, optional
+            As in `load`.
+
+        Yields
+        ------
+        Tensor
+            Consecutive rows: release each when you no longer need it.
+
+        Raises
+        ------
+        BufferError
+            One row has more bytes.
+
+        Examples
+        --------
+        >>> data = await dlw.save(None, {"w": np.ones((5, 2), "f4")})
+        >>> async for rows in (await dlw.open(data)).parts("w", nbytes=16):
+        ...     print(rows.shape)
+        (2, 2)
+        (2, 2)
+        (1, 2)
+        """
+        info = self.info(name)
+        whole = self.get_slice(name)
+        if info.nbytes <= nbytes:
+            yield await whole.load(dtype)
+            return
+        rows = info.shape[0] if info.shape else 1
+        count = nbytes * rows // info.nbytes
+        if count < 1:
+            malformed(
+                self._name,
+                f"one row of tensor {shown(name)} has {info.nbytes // rows} bytes, more "
+                f"than {nbytes}: use get_slice() with an index for each axis",
+            )
+        for first in range(0, rows, count):
+            yield await whole[first : first + count].load(dtype)
+
+    async def _load_part(self, name: str, key: Any, dtype: Any) -> Tensor:
+        how = self._how
+        if dtype is not None:
+            how = how._replace(dtype=parse_dtype(dtype))
+        self._check(name)
+        tensor = await self._open().load_part(name, key, how)
+        if self._inside is None:
+            tensor.release()
+        self._open()
+        return tensor
 
     def _check(self, name: str) -> None:
         """BufferError if that tensor cannot be loaded, KeyError if there is none."""
@@ -211,7 +379,9 @@ async def open(
     dtype: Any = None,
     shape: SupportsIndex | Iterable[int] | None = None,
     format: str | None = None,
+    part: Any = None,
     progress: Progress | None = None,
+    whole: bool = False,
 ) -> Tensor | TensorFile:
     """Opens a file of tensors: .npy, .npz, safetensors, or raw elements.
 
@@ -226,6 +396,11 @@ async def open(
     shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or
     "raw"; default: detected from the first bytes, and raw if these show nothing and
     dtype is given.
+    part: of a file with one array, an index such as np.s_[1000:2000]: only these elements
+    are read. For several tensors, see `TensorFile.get_slice`. whole: whether more of the
+    file may be read than a part, where that is needed: all of it from a server without
+    ranges, a compressed array from its start, what lies between scattered elements. By
+    default these are errors.
     progress: called with the number of bytes of a tensor loaded so far, and their total
     (None if unknown); an exception in it ends the load.
 
@@ -253,16 +428,19 @@ async def open(
         None if target is CPU else target,
         None if dtype is None else parse_dtype(dtype),
         progress,
+        bool(whole),
     )
+    if part is not None:
+        views.items_of(part)
     sizes = None if shape is None else views.extents(shape)
     file = _local(source)
     if file is not None:
         try:
-            return await _open_local(file, format, sizes, how)
+            return await _open_local(file, format, sizes, part, how)
         except BaseException:
             file.close()  # the traceback keeps it
             raise
-    return await _open_js(source, format, sizes, how)
+    return await _open_js(source, format, sizes, part, how)
 
 
 def _local(source: Any) -> local.Local | None:
@@ -293,7 +471,7 @@ def _local(source: Any) -> local.Local | None:
 
 
 async def _open_local(
-    file: local.Local, wanted: str | None, shape: Any, how: How
+    file: local.Local, wanted: str | None, shape: Any, part: Any, how: How
 ) -> Tensor | TensorFile:
     format = local.format_of(file, wanted, how.dtype is not None, shape is not None)
     if format != "raw" and shape is not None:
@@ -305,10 +483,18 @@ async def _open_local(
         if how.dtype is None:
             raise TypeError("raw elements need their dtype")
         entry = local.raw_entry(file, how.dtype, shape)
-        return await local.load(file, entry, how)
-    if format == "npy":
-        return await local.load(file, local.npy_entry(file), how)
-    return TensorFile(_LocalInside(file, format), file.name, how)
+    elif format == "npy":
+        entry = local.npy_entry(file)
+    elif part is not None:
+        raise TypeError(
+            f"{file.name} has several tensors: open it without part, then "
+            "file.get_slice(name)[...]"
+        )
+    else:
+        return TensorFile(_LocalInside(file, format), file.name, how)
+    if part is not None:
+        return await local.load_part(file, entry, part, how)
+    return await local.load(file, entry, how)
 
 
 class _LocalInside:
@@ -335,9 +521,15 @@ class _LocalInside:
         }
 
     async def load(self, name: str, how: How) -> Tensor:
+        return await local.load(self._there(), self._entries[name], how)
+
+    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
+        return await local.load_part(self._there(), self._entries[name], key, how)
+
+    def _there(self) -> local.Source:
         if self._source is None:
             raise _core.ReleasedError("the file was closed")
-        return await local.load(self._source, self._entries[name], how)
+        return self._source
 
     def waits(self, how: How) -> bool:
         return IN_BROWSER and how.device is not None
@@ -373,15 +565,27 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
 
 
 async def _open_js(
-    source: Any, format: str | None, shape: Any, how: How
+    source: Any, format: str | None, shape: Any, part: Any, how: How
 ) -> Tensor | TensorFile:
     wanted = {"format": format, "dtype": how.js_dtype, "shape": shape}
+    wanted["whole"] = how.whole
+    after = None
+    if part is not None:
+        wanted["part"], wanted["ellipsis"], after = in_javascript(part)
     args = source, how.js_device, javascript.options(wanted)
     kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
     if hasattr(found, "names"):
         inside = _JsInside(kept, found)
         return TensorFile(inside, inside.name, how)
-    return javascript.receive(javascript.calls().tensors.fromJs, found)
+    return _viewed(javascript.receive(javascript.calls().tensors.fromJs, found), after)
+
+
+def _viewed(tensor: Tensor, key: Any) -> Tensor:
+    """A view, if there is a key; releases the tensor."""
+    if key is None:
+        return tensor
+    with tensor:
+        return tensor[key]
 
 
 async def _loaded(
@@ -433,7 +637,17 @@ class _JsInside:
         }
 
     async def load(self, name: str, how: How) -> Tensor:
-        options = javascript.options({"dtype": how.js_dtype})
+        return await self._load(name, {}, how)
+
+    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
+        ranges, ellipsis, after = in_javascript(key)
+        some = {"part": ranges, "ellipsis": ellipsis}
+        return _viewed(await self._load(name, some, how), after)
+
+    async def _load(self, name: str, some: dict[str, Any], how: How) -> Tensor:
+        options = javascript.options(
+            {"dtype": how.js_dtype, "whole": how.whole, **some}
+        )
         args = self._file, name, how.js_device, options
         _, found = await _loaded(how.progress, javascript.calls().files.load, *args)
         return javascript.receive(javascript.calls().tensors.fromJs, found)

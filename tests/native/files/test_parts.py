@@ -1,0 +1,210 @@
+"""Parts of tensors in files: only their elements are read, and they are what an index of the whole
+gives. tests/js/open/file_parts.test.mjs has servers."""
+
+import asyncio
+import io
+import random
+import zipfile
+
+import numpy as np
+import pytest
+from conftest import run
+
+import dlpack_web as dlw
+
+WHOLE = np.arange(4096 * 64, dtype="f4").reshape(4096, 64)
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def npz(method=zipfile.ZIP_STORED, **arrays):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, array in arrays.items():
+            archive.writestr(f"{name}.npy", npy(array))
+    return file.getvalue()
+
+
+def saved(**tensors):
+    return run(dlw.save(None, tensors))
+
+
+def opened(source, **options):
+    return run(dlw.open(source, **options))
+
+
+def loaded(part, **options):
+    with run(part.load(**options)) as tensor:
+        return tensor.numpy().copy()
+
+
+def test_a_part_has_its_properties_before_it_is_loaded():
+    part = opened(saved(w=WHOLE)).get_slice("w")
+    assert (part.shape, part.dtype, part.nbytes) == ((4096, 64), "float32", 1 << 20)
+    rows = part[1000:2000, ::-2, None]
+    assert (rows.shape, rows.nbytes) == ((1000, 32, 1), 128_000)
+    assert isinstance(rows, dlw.TensorPart)
+    assert "[1000, 32, 1] of float32" in repr(rows)
+    assert np.array_equal(loaded(rows), WHOLE[1000:2000, ::-2, None])
+    assert np.array_equal(loaded(part), WHOLE)
+    assert loaded(part[3, 4], dtype="float16").dtype == "f2"
+
+
+def test_a_part_of_one_array():
+    for data in (npy(WHOLE), npy(np.asfortranarray(WHOLE))):
+        with opened(data, part=np.s_[8:10, ..., 3]) as tensor:
+            assert np.array_equal(tensor.numpy(), WHOLE[8:10, 3])
+    raw = WHOLE.tobytes()
+    with opened(raw, dtype="float32", shape=(-1 + 4097, 64), part=-1) as tensor:
+        assert np.array_equal(tensor.numpy(), WHOLE[-1])
+
+
+def test_a_part_of_a_mapped_file_is_a_view(tmp_path):
+    path = tmp_path / "w.npy"
+    np.save(path, WHOLE)
+    with opened(path, part=np.s_[5:7]) as tensor:
+        assert tensor.read_only
+        assert np.array_equal(tensor.numpy(), WHOLE[5:7])
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (4096, IndexError),
+        (-4097, IndexError),
+        ((0, 0, 0), IndexError),
+        ((..., ...), IndexError),
+        (slice(0, 5, 0), ValueError),
+        ("w", TypeError),
+        ([0, 1], TypeError),
+        (True, TypeError),
+        (1.0, TypeError),
+        (np.array([True]), TypeError),
+    ],
+)
+def test_what_is_not_a_part_is_refused(key, error):
+    with pytest.raises(error):
+        opened(saved(w=WHOLE)).get_slice("w")[key]
+    with pytest.raises(error):
+        opened(npy(WHOLE), part=key)
+
+
+def test_a_part_of_a_part_a_missing_tensor_and_a_closed_file():
+    file = opened(saved(w=WHOLE))
+    with pytest.raises(TypeError, match="all indices at once"):
+        file.get_slice("w")[1][2]
+    with pytest.raises(KeyError, match="no tensor 'v'"):
+        file.get_slice("v")
+    part = file.get_slice("w")[1:]
+    file.close()
+    with pytest.raises(dlw.ReleasedError):
+        run(part.load())
+    with pytest.raises(TypeError, match=r"several tensors.*get_slice"):
+        opened(saved(w=WHOLE), part=0)
+    with pytest.raises(BufferError, match="less than a byte"):
+        opened(bytes(8), dtype="int4", shape=16, part=np.s_[2:4])
+
+
+@pytest.mark.parametrize(
+    "key", [np.s_[5:5], np.s_[5:3], np.s_[9999:, :4], np.s_[7, 0:0]]
+)
+def test_a_part_without_elements(key):
+    for data in (saved(w=WHOLE), npz(w=WHOLE)):
+        assert loaded(opened(data).get_slice("w")[key]).shape == WHOLE[key].shape
+
+
+def test_huge_numbers_select_what_they_select_in_python():
+    part = opened(saved(w=WHOLE)).get_slice("w")
+    for key in (np.s_[-(10**30) : 10**30 : 4000], np.s_[10**30 :], np.s_[:: 10**20]):
+        assert np.array_equal(loaded(part[key]), WHOLE[key])
+
+
+def test_a_tensor_in_parts():
+    async def shapes(data, **options):
+        with await dlw.open(data) as file:
+            found = []
+            async for rows in file.parts("w", **options):
+                with rows:
+                    found.append(rows.numpy().copy())
+        return found
+
+    found = run(shapes(saved(w=WHOLE), nbytes=256 * 1000 + 255))
+    assert [len(each) for each in found] == [1000, 1000, 1000, 1000, 96]
+    assert np.array_equal(np.concatenate(found), WHOLE)
+    assert len(run(shapes(saved(w=WHOLE)))) == 1
+    assert run(shapes(saved(w=np.float32(3))))[0] == 3
+    assert run(shapes(saved(w=np.zeros((0, 5)))))[0].shape == (0, 5)
+    with pytest.raises(BufferError, match="one row of tensor 'w' has 256 bytes"):
+        run(shapes(saved(w=WHOLE), nbytes=255))
+
+
+def test_a_compressed_array_is_checked_to_its_end():
+    data = npz(zipfile.ZIP_DEFLATED, w=WHOLE)
+    assert np.array_equal(loaded(opened(data).get_slice("w")[7:9]), WHOLE[7:9])
+    broken = bytearray(data)
+    crc = zipfile.ZipFile(io.BytesIO(data)).infolist()[0].CRC.to_bytes(4, "little")
+    at = broken.rindex(crc)
+    broken[at] ^= 1
+    broken[14] ^= 1
+    with pytest.raises(BufferError, match="CRC"):
+        run(opened(bytes(broken)).get_slice("w")[7:9].load())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path):
+    chance = random.Random(seed)
+    shape = [chance.choice([0, 1, 2, 3, 5, 9, 40]) for _ in range(chance.randrange(4))]
+    dtype = chance.choice(["f4", "u1", "c8", "i8", "?"])
+    whole = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    if chance.random() < 0.5:
+        whole = np.asfortranarray(whole)
+
+    def item(extent):
+        def bound():
+            return chance.choice([None, chance.randrange(-extent - 2, extent + 3)])
+
+        if extent and chance.random() < 0.3:
+            return chance.randrange(-extent, extent)
+        return slice(bound(), bound(), chance.choice([None, 1, 2, 3, -1, -2, 50]))
+
+    key = [item(extent) for extent in shape[: chance.randrange(len(shape) + 1)]]
+    if len(key) == len(shape) or chance.random() < 0.3:
+        key.insert(
+            chance.randrange(len(key) + 1) if len(key) == len(shape) else len(key), ...
+        )
+    if chance.random() < 0.3:
+        key.insert(chance.randrange(len(key) + 1), None)
+    key = tuple(key)
+    expected = whole[key]
+    odd = saved(a=np.zeros(3, "u1"), w=whole.copy(order="C"))
+    files = [odd, npz(w=whole), npz(zipfile.ZIP_DEFLATED, w=whole)]
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(odd)
+    before = dlw.live_tensors()
+    for source in [*files, path]:
+        with opened(source) as file:
+            part = file.get_slice("w")[key]
+            assert part.shape == expected.shape
+            assert part.nbytes == expected.nbytes
+            told = []
+            assert np.array_equal(loaded(part), expected)
+    with opened(npy(whole), part=key, progress=lambda *a: told.append(a)) as tensor:
+        assert np.array_equal(tensor.numpy(), expected)
+        assert told[-1] == (expected.nbytes, expected.nbytes)
+    assert dlw.live_tensors() == before
+
+
+def test_parts_are_loaded_side_by_side():
+    async def both():
+        with await dlw.open(saved_data) as file:
+            part = file.get_slice("w")
+            found = await asyncio.gather(part[1:3].load(), part[2:4].load())
+            return [tensor.numpy().copy() for tensor in found]
+
+    saved_data = saved(w=WHOLE)
+    first, second = asyncio.run(both())
+    assert np.array_equal(first[1], second[0])
