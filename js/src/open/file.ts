@@ -138,7 +138,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
    * @throws UnsupportedError, before any is loaded, if one of them cannot be: load the others by name
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<[name: string, tensor: Tensor], void, undefined> {
-    const options = this.#options;
+    const options = this.#overAll();
     const all = this.#contents.map(({ reader, entries }) => ({
       reader,
       entries: entries.map((entry) => this.#loadable(entry, options.dtype)),
@@ -146,9 +146,23 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     for (const { reader, entries } of all) {
       let at = 0;
       for await (const tensor of reader.all(entries, (entry) => this.#whichIs(entry), options)) {
-        yield [(entries[at++] as Held).name, tensor];
+        const { name, nbytes } = entries[at++] as Held;
+        options.done += nbytes;
+        yield [name, tensor];
       }
     }
+  }
+
+  /** Options that report the progress of a sharded model over all of its tensors. */
+  #overAll(): OpenOptions & { done: number } {
+    const { progress } = this.#options;
+    const options = { ...this.#options, done: 0 };
+    if (progress === undefined || this.#contents.length === 1) return options;
+    let total = 0;
+    for (const { entry } of this.#entries.values()) total += entry.nbytes;
+    return Object.assign(options, {
+      progress: (loaded: number) => progress(options.done + loaded, total),
+    });
   }
 
   /** Closes the file and ends pending loads. Tensors stay valid. Further calls do nothing. */

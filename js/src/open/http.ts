@@ -170,6 +170,10 @@ export async function httpSource(
     size,
     remote: true,
     begun: ranges ? begun : undefined,
+    sibling(other, signal) {
+      const base = new URL(url, globalThis.location?.href);
+      return httpSource(new URL(encodeURIComponent(other), base).href, options, true, signal);
+    },
     contentType,
     doubt,
     async *read(start: number, end: number | undefined, signal?: AbortSignal): Chunks {

@@ -15,16 +15,18 @@ import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
 import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { type Held, Reader } from "./reader.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
+import { checkShards, indexFrom, opened } from "./shards.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
 import { enter, type Member, unpacked, zipMembers } from "./zip.js";
 
 /** Files of which only some bytes are read at first. */
-const SEVERAL = /\.(npz|safetensors)$/i;
+const SEVERAL = /\.(npz|safetensors|json)$/i;
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
 
 /**
- * Opens a file of tensors: `.npy`, `.npz`, safetensors, or raw elements.
+ * Opens a file of tensors: `.npy`, `.npz`, safetensors, or raw elements; and a model of several
+ * safetensors files by its index, `model.safetensors.index.json`.
  *
  * ```js
  * import { open } from "dlpack-web/open";
@@ -40,7 +42,8 @@ const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
  *
  * @param source - a URL (requested in ranges if the server has them, and resumed if the connection
  * breaks), `File`, `Blob`, file handle of the origin's file system, `Response`, `ReadableStream`,
- * `ArrayBuffer` or typed array. Streams and responses are consumed
+ * `ArrayBuffer` or typed array. Streams and responses are consumed. Of a sharded model: the URL of
+ * its index, beside which the shards are, the `File`s of a directory picker, or a directory handle
  * @returns a Tensor, which the caller releases; for npz and safetensors a {@link TensorFile}, which
  * the caller closes
  * @throws UnsupportedError for files that are truncated, damaged or malformed, for dtypes that
@@ -92,7 +95,7 @@ async function read(
   cursor: Cursor,
   options: OpenOptions,
 ): Promise<Tensor | TensorFile> {
-  const format = await formatOf(source, cursor, options);
+  const format: Format | "index" = await formatOf(source, cursor, options);
   if (format !== "raw" && options.shape !== undefined) {
     throw new TypeError(
       `${source.name} is a file of format ${format}, which has its own shape; for its bytes as ` +
@@ -113,6 +116,8 @@ async function read(
       return openSafetensors(source, cursor, options);
     case "npz":
       return openNpz(source, cursor, options);
+    case "index":
+      return openIndex(source, cursor, options);
   }
   return format satisfies never;
 }
@@ -121,13 +126,14 @@ async function formatOf(
   source: Source,
   cursor: Cursor,
   { format, dtype, shape }: OpenOptions,
-): Promise<Format> {
+): Promise<Format | "index"> {
   if (format === "raw") return format;
   const head = await cursor.peek(HEAD_BYTES);
   const begins = (...magic: readonly number[]) => magic.every((byte, i) => head[i] === byte);
   if (format === undefined) {
     if (begins(...NPY_MAGIC)) return "npy";
     if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
+    if (begins(0x7b) && /\.json$/i.test(source.name)) return "index";
     if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
   }
   const wrong = detectWrongFile(head, format === undefined ? source.contentType : null);
@@ -256,6 +262,42 @@ async function openSafetensors(
   cursor: Cursor,
   options: OpenOptions,
 ): Promise<TensorFile> {
+  const { metadata, ...contents } = await contentsOf(source, cursor, options);
+  return new TensorFile(source.name, [contents], metadata, options);
+}
+
+/** A model in several files, whose headers are read side by side. */
+async function openIndex(
+  source: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+): Promise<TensorFile> {
+  const { name } = source;
+  const index = await indexFrom(source, cursor);
+  const shards = await opened(index.shards, async (shard) => {
+    const found = await index.siblingOf(shard, options.signal);
+    const start = Cursor.at(found, 0, undefined, options.signal);
+    try {
+      await formatOf(found, start, { format: "safetensors" });
+      return { shard, source: found, ...(await contentsOf(found, start, options)) };
+    } catch (error) {
+      found.close();
+      throw error;
+    } finally {
+      if (found.way === "any") await start.close();
+    }
+  });
+  try {
+    checkShards(index, shards, name);
+    return new TensorFile(name, shards, index.metadata, options);
+  } catch (error) {
+    for (const { reader } of shards) reader.close();
+    throw error;
+  }
+}
+
+/** What reads the tensors of a safetensors file, and its metadata. */
+async function contentsOf(source: Source, cursor: Cursor, options: OpenOptions) {
   const { name, size } = source;
   const what = "the header of a safetensors file";
   const first = (await cursor.take(8, what)).slice();
@@ -282,7 +324,7 @@ async function openSafetensors(
     const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
     reader = new Reader(source, cursor, head);
   }
-  return new TensorFile(name, [{ reader, entries }], metadata, options);
+  return { reader, entries, metadata };
 }
 
 async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Promise<TensorFile> {

@@ -23,6 +23,10 @@ export interface Source {
   readonly contentType?: string | null;
   /** Why `size` may be wrong, for the message about a file of the wrong length. */
   readonly doubt?: string | undefined;
+  /** The names of files beside it, if they are known. */
+  readonly beside?: readonly string[];
+  /** A file beside it. */
+  sibling?(name: string, signal?: AbortSignal): Promise<Source>;
   /** Verifies the size before it is relied on; UnsupportedError if it differs. */
   confirmSize?(signal?: AbortSignal): Promise<void>;
   /** The bytes from `start` up to `end` (undefined: to the end), in chunks. */

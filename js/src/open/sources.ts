@@ -3,6 +3,7 @@ import { cut, tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type {
   AbortSignal,
   Blob as AnyBlob,
+  FileSystemDirectoryHandle as AnyDirectoryHandle,
   FileSystemFileHandle as AnyFileHandle,
   ReadableStream as AnyReadableStream,
   Response as AnyResponse,
@@ -25,6 +26,8 @@ export type OpenSource =
   | AnyURL
   | AnyBlob
   | AnyFileHandle
+  | AnyDirectoryHandle
+  | Iterable<AnyBlob & { readonly name: string }>
   | SyncAccessHandle
   | AnyResponse
   | AnyReadableStream
@@ -61,6 +64,11 @@ export async function sourceOf(
       return blobSource(given as Blob);
     case "[object FileSystemFileHandle]":
       return blobSource(await abortable(fileOf(given as FileSystemFileHandle), signal));
+    case "[object FileSystemDirectoryHandle]":
+      return folderSource(given as FileSystemDirectoryHandle, signal);
+    case "[object FileList]":
+    case "[object Array]":
+      return listSource(given as Iterable<File>);
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
@@ -72,7 +80,7 @@ export async function sourceOf(
   }
   throw new TypeError(
     "open() takes a URL, File, Blob, file handle, Response, ReadableStream, ArrayBuffer or typed " +
-      `array, not ${tagOf(given)}`,
+      `array, and the files or the directory handle of a sharded model, not ${tagOf(given)}`,
   );
 }
 
@@ -168,6 +176,60 @@ function blobSource(blob: Blob, name = cut((blob as File).name ?? "", 500) || "t
     },
     close() {},
   };
+}
+
+/** The index among the names of a folder. */
+function indexIn(names: readonly string[], what: string): string {
+  const found = names.filter((name) => name.endsWith(".index.json"));
+  if (found.length === 1) return found[0] as string;
+  const some = found.map((name) => cut(name, 100)).slice(0, 4);
+  throw new UnsupportedError(
+    `${what} needs one index of a sharded model, *.index.json, and has ${some.join(", ") || "none"}`,
+  );
+}
+
+/** The index among files, which are those of a folder. */
+function listSource(given: Iterable<File>): Source {
+  const all = [...given];
+  if (all.some((file) => !["[object File]", "[object Blob]"].includes(tagOf(file)))) {
+    throw new TypeError("open() takes a list of Files, those of a sharded model");
+  }
+  // A directory picker lists those of folders within it, too.
+  const folderOf = (file: File) => file.webkitRelativePath?.replace(/[^/]*$/, "");
+  const called = indexIn(
+    all.map(({ name }) => String(name)),
+    "the list of files",
+  );
+  const index = all.find(({ name }) => name === called) as File;
+  const files = new Map<string, File>();
+  for (const file of all) if (folderOf(file) === folderOf(index)) files.set(file.name, file);
+  return {
+    ...blobSource(index),
+    beside: [...files.keys()],
+    async sibling(name) {
+      const file = files.get(name);
+      if (file) return blobSource(file);
+      throw new UnsupportedError(`${cut(name)} is not among the files`);
+    },
+  };
+}
+
+/** The index in a folder. */
+async function folderSource(
+  folder: FileSystemDirectoryHandle,
+  signal?: AbortSignal,
+): Promise<Source> {
+  const names: string[] = [];
+  const keys = folder as unknown as { keys(): AsyncIterable<string> };
+  for await (const name of keys.keys()) names.push(name);
+  const open = async (name: string) => {
+    const handle = folder.getFileHandle(name).catch((cause: unknown) => {
+      throw new UnsupportedError(`${cut(name)} cannot be opened (${textOf(cause)})`, { cause });
+    });
+    return blobSource(await fileOf(await abortable(handle, signal)));
+  };
+  const index = indexIn(names, `the folder ${cut(folder.name)}`);
+  return { ...(await open(index)), beside: names, sibling: open };
 }
 
 function handleSource(handle: SyncAccessHandle): Source {

@@ -221,8 +221,8 @@ class TensorFile(Mapping[str, Tensor]):
         Examples
         --------
         >>> data = await dlw.save(None, {"w": np.arange(9)})
-        >>> (await (await dlw.open(data)).get_slice("w")[2:4].load()).tolist()
-        [2, 3]
+        >>> (await (await dlw.open(data)).get_slice("w")[2:4].load()).numpy()
+        array([2, 3])
         """
         return TensorPart(self, name)
 

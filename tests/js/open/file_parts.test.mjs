@@ -1,4 +1,6 @@
-// Parts of tensors in files: the bytes that are read, and what a server may do to them.
+// More than 500 lines: one suite, whose tests share their fixtures.
+// Parts of tensors in files, and models in several files: the bytes that are read, and what a server
+// may do to them.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -514,4 +516,236 @@ test("random parts are what tensor.slice gives of the whole", async () => {
     }
   }
   assert.equal(liveTensors(), LIVE);
+});
+
+// --- sharded models -----------------------------------------------------------------------------
+
+const named = (i, count = 20) =>
+  `model-${String(i).padStart(5, "0")}-of-${String(count).padStart(5, "0")}.safetensors`;
+
+/** Files of a model by their names: `count` shards of two tensors each, and their index. */
+async function modelOf(count, change = () => {}) {
+  const found = new Map();
+  const weight_map = {};
+  for (let i = 1; i <= count; i++) {
+    const tensors = { [`layer.${i}.w`]: tensorOf([i, 4]), [`layer.${i}.b`]: tensorOf([4]) };
+    for (const name of Object.keys(tensors)) weight_map[name] = named(i, count);
+    found.set(named(i, count), await saved(tensors));
+  }
+  const index = { metadata: { total_size: 12345, by: "us" }, weight_map };
+  change(index, found);
+  const text = typeof index.text === "string" ? index.text : JSON.stringify(index);
+  found.set("model.safetensors.index.json", new TextEncoder().encode(text));
+  return found;
+}
+
+/** The URL of its index, and what was asked for. */
+function servedModel(model, answer = give) {
+  const folder = `/model${files.size}/`;
+  const all = [...model].map(([name, bytes]) => {
+    const file = { bytes, answer, asked: [], sent: 0 };
+    files.set(folder + name, file);
+    return file;
+  });
+  const asked = () => all.map((file) => file.asked.splice(0).length);
+  return { url: `${origin}${folder}model.safetensors.index.json?token=1`, asked, folder };
+}
+
+const fileList = (model) => [...model].map(([name, bytes]) => new File([bytes], name));
+
+/** Stands for a directory handle of the origin's file system. */
+function folderOf(model) {
+  return {
+    [Symbol.toStringTag]: "FileSystemDirectoryHandle",
+    name: "model",
+    async *keys() {
+      yield* model.keys();
+    },
+    async getFileHandle(name) {
+      if (!model.has(name)) throw new DOMException("not there", "NotFoundError");
+      return {
+        [Symbol.toStringTag]: "FileSystemFileHandle",
+        name,
+        getFile: async () => new File([model.get(name)], name),
+      };
+    },
+  };
+}
+
+test("a model of 20 shards opens with one request for each, and is one file", async () => {
+  const model = await modelOf(20);
+  const { url, asked, folder } = servedModel(model);
+  // Its query is not sent with the shards.
+  files.set(`${folder}model.safetensors.index.json?token=1`, {
+    ...files.get(`${folder}model.safetensors.index.json`),
+  });
+  const told = [];
+  const file = await open(url, { progress: (...at) => told.push(at) });
+  assert.deepEqual(asked(), [...new Array(20).fill(1), 1]);
+  assert.equal(file.size, 40);
+  assert.deepEqual(file.metadata, { total_size: "12345", by: "us" });
+  assert.deepEqual(file.info("layer.7.w"), { dtype: "float32", shape: [7, 4], nbytes: 112 });
+  assert.deepEqual((await listOf(file.load("layer.7.w", { part: [[2, 4], 0] }))).values, [8, 12]);
+  assert.equal(
+    asked().reduce((a, b) => a + b),
+    1,
+  );
+  told.length = 0;
+  const names = [];
+  for await (const [name, tensor] of file) {
+    names.push(name);
+    tensor.release();
+  }
+  assert.deepEqual(names, file.names);
+  const total = 16 * (210 + 20);
+  assert.deepEqual(told.at(-1), [total, total]);
+  assert.ok(told.every(([loaded, of], i) => of === total && loaded >= (told[i - 1]?.[0] ?? 0)));
+  assert.deepEqual(asked(), [...new Array(20).fill(1), 0]);
+  file.close();
+  assert.ok(file.closed);
+  await fails(file.load("layer.1.b"), "ReleasedError", /was closed/);
+});
+
+test("a sharded model in a list of files, and in a folder", async () => {
+  const model = await modelOf(3);
+  model.set("readme.md", new Uint8Array(3));
+  for (const source of [fileList(model), folderOf(model)]) {
+    const file = await open(source);
+    assert.equal((await listOf(file.get("layer.3.w"))).values[11], 11);
+    file.close();
+  }
+  const [index] = fileList(model).filter(({ name }) => name.endsWith(".json"));
+  await fails(open(index), "UnsupportedError", /its shards are not known: open its URL/);
+  model.delete("model.safetensors.index.json");
+  const none = /needs one index .*, and has none/;
+  await fails(open(fileList(model)), "UnsupportedError", none);
+  await fails(open(folderOf(model)), "UnsupportedError", /the folder model needs one index/);
+  await fails(open([1, 2]), "TypeError", /list of Files/);
+  // Zero-based numbers, and names without any.
+  for (const names of [
+    ["m-00000-of-00002.safetensors", "m-00001-of-00002.safetensors"],
+    ["first.safetensors", "second.safetensors"],
+  ]) {
+    const other = await modelOf(2, (made, found) => {
+      names.forEach((name, i) => {
+        found.set(name, found.get(named(i + 1, 2)));
+        found.delete(named(i + 1, 2));
+        for (const part of "wb") made.weight_map[`layer.${i + 1}.${part}`] = name;
+      });
+    });
+    const file = await open(fileList(other));
+    assert.equal(file.size, 4);
+    file.close();
+  }
+});
+
+for (const [what, change, message] of [
+  [
+    "lacks a shard",
+    (_, found) => found.delete(named(2, 3)),
+    /model-00002-of-00003.*(404|not among|cannot be opened)/,
+  ],
+  [
+    "does not list a shard",
+    ({ weight_map }) => {
+      for (const part of "wb") delete weight_map[`layer.2.${part}`];
+    },
+    /it lacks shard "model-00002-of-00003.safetensors"/,
+  ],
+  [
+    "does not list a tensor of a shard",
+    ({ weight_map }) => void delete weight_map["layer.2.b"],
+    /shard "model-00002-of-00003.safetensors" has tensor "layer.2.b", which the index does not list/,
+  ],
+  [
+    "lists a tensor in another shard",
+    ({ weight_map }) => {
+      weight_map["layer.2.b"] = named(1, 3);
+    },
+    /shard "model-00002-.*" has tensor "layer.2.b", which the index says is in "model-00001-/,
+  ],
+  [
+    "lists a tensor that is not there",
+    ({ weight_map }) => {
+      weight_map["layer.9.b"] = named(1, 3);
+    },
+    /shard "model-00001-of-00003.safetensors" lacks tensor "layer.9.b"/,
+  ],
+  [
+    "has shards that contradict each other",
+    ({ weight_map }, found) => {
+      weight_map["layer.2.b"] = named(2, 4);
+      found.set(named(2, 4), found.get(named(2, 3)));
+    },
+    /"model-00002-of-00004.safetensors" contradict|contradict each other/,
+  ],
+  [
+    "has a shard that is no file of tensors",
+    (_, found) =>
+      void found.set(
+        named(2, 3),
+        new TextEncoder().encode("version https://git-lfs.github.com/spec/v1"),
+      ),
+    /model-00002.*Git LFS/,
+  ],
+  [
+    "has a shard that is cut off",
+    (_, found) => void found.set(named(3, 3), found.get(named(3, 3)).subarray(0, -1)),
+    /model-00003.*cut off/,
+  ],
+  ...["../x.safetensors", "/etc/x", "a\\b", "..", "", 5, null, ["x"]].map((shard) => [
+    `has ${JSON.stringify(shard)} for a shard`,
+    ({ weight_map }) => {
+      weight_map["layer.2.b"] = shard;
+    },
+    /the shard of "layer.2.b" is .*, which is not the name of a file beside it/,
+  ]),
+  [
+    "has no weight_map",
+    (index) => void delete index.weight_map,
+    /weight_map, an object, is needed/,
+  ],
+  [
+    "has a list of weights",
+    (index) => void Object.assign(index, { weight_map: [] }),
+    /weight_map, an object, is needed/,
+  ],
+  ["is no JSON", (index) => void Object.assign(index, { text: "{'weight_map'" }), /is not JSON/],
+  [
+    "lists a tensor twice",
+    (index) => void Object.assign(index, { text: '{"weight_map": {"a": "b", "a": "c"}}' }),
+    /has "a" twice/,
+  ],
+]) {
+  test(`an index that ${what} is refused`, async () => {
+    const model = await modelOf(3, change);
+    const { url, folder } = servedModel(model);
+    const own = `${folder}model.safetensors.index.json`;
+    files.set(`${own}?token=1`, files.get(own));
+    for (const source of [url, fileList(model), folderOf(model)]) {
+      await fails(open(source, { retries: 0 }), "UnsupportedError|DLPackError", message);
+    }
+  });
+}
+
+test("a shard beside an index that does not list it is refused", async () => {
+  const model = await modelOf(2);
+  model.set(named(3, 3), model.get(named(2, 2)));
+  await fails(
+    open(fileList(model)),
+    "UnsupportedError",
+    /"model-00003-of-00003.safetensors" is beside it/,
+  );
+});
+
+test("a shard that changed since the model was opened is an error that names it", async () => {
+  const { url, folder } = servedModel(await modelOf(2));
+  const own = `${folder}model.safetensors.index.json`;
+  files.set(`${own}?token=1`, files.get(own));
+  const file = await open(url);
+  files.get(folder + named(2, 2)).answer = (request, response, shard) =>
+    give(request, response, shard, { etag: '"2"' });
+  assert.equal((await listOf(file.get("layer.1.w"))).values[3], 3);
+  await fails(file.get("layer.2.w"), "UnsupportedError", /model-00002.*changed while it was read/);
+  file.close();
 });
