@@ -103,7 +103,7 @@ export class Files {
       const { dtype, shape, nbytes } = file.info(name);
       return [name, dtype, [...shape], nbytes, file._why(name)];
     });
-    return { name: file.name, metadata: { ...file.metadata }, infos };
+    return { name: file.name, shards: file._shards, metadata: { ...file.metadata }, infos };
   }
 }
 

@@ -196,6 +196,11 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     throw new UnsupportedError(`${message}; ${others}`, { given: type });
   }
 
+  /** @internal How many files it has. */
+  get _shards(): number {
+    return this.#contents.length;
+  }
+
   /** @internal Why a tensor cannot be loaded; "" if it can, as far as is known. */
   _why(name: string): string {
     return this.#entry(name).entry.why ?? "";

@@ -67,8 +67,13 @@ export async function sourceOf(
     case "[object FileSystemDirectoryHandle]":
       return folderSource(given as FileSystemDirectoryHandle, signal);
     case "[object FileList]":
-    case "[object Array]":
-      return listSource(given as Iterable<File>);
+    case "[object Array]": {
+      const files = [...(given as Iterable<File>)];
+      if (files.length > 0 && files.every((file) => tagOf(file) === "[object File]")) {
+        return listSource(files);
+      }
+      break;
+    }
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
@@ -189,15 +194,11 @@ function indexIn(names: readonly string[], what: string): string {
 }
 
 /** The index among files, which are those of a folder. */
-function listSource(given: Iterable<File>): Source {
-  const all = [...given];
-  if (all.some((file) => !["[object File]", "[object Blob]"].includes(tagOf(file)))) {
-    throw new TypeError("open() takes a list of Files, those of a sharded model");
-  }
+function listSource(all: readonly File[]): Source {
   // A directory picker lists those of folders within it, too.
   const folderOf = (file: File) => file.webkitRelativePath?.replace(/[^/]*$/, "");
   const called = indexIn(
-    all.map(({ name }) => String(name)),
+    all.map(({ name }) => name),
     "the list of files",
   );
   const index = all.find(({ name }) => name === called) as File;

@@ -294,7 +294,7 @@ def parse_safetensors(
 def read_header(header: bytes, what: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What a header says, unchecked but for its form: of each name, and the
     metadata."""
-    found = _strict_json(header, what)
+    found = strict_json(header, what)
     metadata = found.pop("__metadata__", {})
     if not isinstance(metadata, dict) or any(
         not isinstance(value, str) for value in metadata.values()
@@ -308,8 +308,11 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _NESTED = re.compile(r"\[[^\]]*[\[{]|\{[^{}]*\{[^{}]*\{")
 
 
-def _strict_json(header: bytes, what: str) -> dict[str, Any]:
-    """Parses JSON and rejects everything ambiguous."""
+def strict_json(
+    header: bytes, what: str, numbers: str = "[0-9]{1,19}"
+) -> dict[str, Any]:
+    """Parses JSON and rejects everything ambiguous. numbers: the form of those that are
+    allowed."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -324,10 +327,10 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
             malformed(what, f"its header has {json.dumps(twice[:100]):.100} twice")
         return made
 
-    def plain(number: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,19}", number):
+    def plain(number: str) -> int | str:
+        if not re.fullmatch(numbers, number):
             malformed(what, f"its header has {number:.100} where a size is needed")
-        return int(number)
+        return int(number) if number.isdecimal() else number
 
     try:
         text = header.decode("utf-8")

@@ -214,7 +214,7 @@ class _Reader(io.RawIOBase):
 
 
 def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool) -> str:
-    """ "npy", "npz", "safetensors" or "raw"."""
+    """ "npy", "npz", "safetensors", "raw", or "index": of a sharded model."""
     if wanted == "raw":
         return wanted
     head = file.read(0, 16)
@@ -230,6 +230,8 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
         return "npy"
     if head.startswith((b"PK\3\4", b"PK\5\6")):
         return "npz"
+    if head.startswith(b"{") and file.name.lower().endswith(".json"):
+        return "index"
     if looks_like_safetensors(head) and not has_shape:
         return "safetensors"
     suffix = file.name.rpartition(".")[2].lower()

@@ -1,6 +1,7 @@
 """Files of tensors: .npy, .npz, safetensors and raw elements, to the CPU or to a GPU."""
 
 import asyncio
+import os
 import re
 from collections.abc import (
     AsyncGenerator,
@@ -24,12 +25,14 @@ from .._layout.dtype import DType, parse_dtype
 from .._layout.text import bounded, shown, type_of
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
-from . import local
+from . import local, shards
 from .archive import Archive
 from .headers import Entry, Unreadable, malformed
 from .local import How, Progress
 from .parts import in_javascript, part_of
 
+# Tensors of a sharded model that are loaded at the same time.
+_AT_ONCE = 6
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
 
@@ -50,7 +53,7 @@ class TensorInfo(NamedTuple):
     nbytes: int
 
 
-type _Inside = _LocalInside | _JsInside
+type _Inside = _LocalInside | _Shards | _JsInside
 
 
 class TensorPart:
@@ -125,8 +128,8 @@ class TensorPart:
 
 
 class TensorFile(Mapping[str, Tensor]):
-    """A file of several tensors (safetensors, npz): a mapping of their names to
-    Tensors, each loaded when it is first requested.
+    """A file of several tensors (safetensors, npz), or a model of several files: a
+    mapping of their names to Tensors, each loaded when it is first requested.
 
     `await file.load("a", "b")` loads some, `await file.load()` all; then `file["a"]`
     returns one. On the desktop, and where Python may block (JSPI), `file["a"]` loads it
@@ -197,7 +200,39 @@ class TensorFile(Mapping[str, Tensor]):
         )
         for name in names or self._infos:
             self._check(name)
-        return tuple([await self._load(name, how) for name in names or self._infos])
+        wanted = tuple(names or self._infos)
+        inside = self._open()
+        if isinstance(inside, _JsInside) and inside.shards > 1:
+            return await self._side_by_side(wanted, how)
+        return tuple([await self._load(name, how) for name in wanted])
+
+    async def _side_by_side(
+        self, names: tuple[str, ...], how: How
+    ) -> tuple[Tensor, ...]:
+        """Some at a time; the progress is that of all of them."""
+        limit = asyncio.Semaphore(_AT_ONCE)
+        done = dict.fromkeys(names, 0)
+        total = sum(self._infos[name].nbytes for name in done)
+
+        async def one(name: str) -> Tensor:
+            def report(loaded: int, _: int | None) -> None:
+                assert how.progress is not None
+                done[name] = loaded
+                how.progress(sum(done.values()), total)
+
+            async with limit:
+                own = how._replace(progress=how.progress and report)
+                return await self._load(name, own)
+
+        tasks = [asyncio.ensure_future(one(name)) for name in done]
+        try:
+            found = dict(zip(done, await asyncio.gather(*tasks), strict=True))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        return tuple(found[name] for name in names)
 
     def get_slice(self, name: str) -> TensorPart:
         """A tensor of which parts are loaded.
@@ -383,11 +418,14 @@ async def open(
     progress: Progress | None = None,
     whole: bool = False,
 ) -> Tensor | TensorFile:
-    """Opens a file of tensors: .npy, .npz, safetensors, or raw elements.
+    """Opens a file of tensors: .npy, .npz, safetensors, or raw elements; and a model of
+    several safetensors files by its index, model.safetensors.index.json.
 
     source: a URL (a str; in the browser), a path, bytes or any buffer; in the browser
     also JavaScript's File, Blob, Response, stream or file handle. A str without "://"
     is a path if that file exists, else, in the browser, a URL relative to the page.
+    The shards of a model are beside its index; a path may also be that of their folder,
+    and JavaScript may give a directory handle, or an array of the Files in it.
     device: elements are uploaded to a WebGPU device piece by piece, at most 32 MiB at a
     time, so a file may be larger than Python's memory. On the CPU, bytes in memory and
     paths on the desktop, which are mapped, are not copied; such a Tensor is read-only,
@@ -453,9 +491,9 @@ def _local(source: Any) -> local.Local | None:
                     "it, for example with urllib.request.urlretrieve, and open its path"
                 )
             return None
-        return local.open_path(source)
+        return local.open_path(shards.index_of(source))
     if isinstance(source, PathLike):
-        return local.open_path(fsdecode(source))
+        return local.open_path(shards.index_of(fsdecode(source)))
     if javascript.is_js(source):
         return None
     try:
@@ -491,10 +529,54 @@ async def _open_local(
             "file.get_slice(name)[...]"
         )
     else:
-        return TensorFile(_LocalInside(file, format), file.name, how)
+        inside = _Shards(file) if format == "index" else _LocalInside(file, format)
+        return TensorFile(inside, file.name, how)
     if part is not None:
         return await local.load_part(file, entry, part, how)
     return await local.load(file, entry, how)
+
+
+class _Shards:
+    """The tensors of a model in several files that Python reads."""
+
+    def __init__(self, index: local.Local) -> None:
+        self._files: dict[str, local.Local] = {}
+        self.infos: dict[str, TensorInfo] = {}
+        self.refused: dict[str, str] = {}
+        self._inside: dict[str, _LocalInside] = {}
+        try:
+            found, self.metadata = shards.read_index(index)
+            for shard in dict.fromkeys(found.values()):
+                path = os.path.join(os.path.dirname(index.name), shard)
+                file = self._files[shard] = local.open_path(path)
+                local.format_of(file, "safetensors", False, False)
+                inside = _LocalInside(file, "safetensors")
+                shards.check_names(shard, list(inside.infos), found, index.name)
+                self.infos |= inside.infos
+                self.refused |= inside.refused
+                self._inside |= dict.fromkeys(inside.infos, inside)
+        except BaseException:
+            self.close()
+            raise
+
+    async def load(self, name: str, how: How) -> Tensor:
+        return await self._of(name).load(name, how)
+
+    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
+        return await self._of(name).load_part(name, key, how)
+
+    def _of(self, name: str) -> "_LocalInside":
+        if not self._inside:
+            raise _core.ReleasedError("the file was closed")
+        return self._inside[name]
+
+    def waits(self, how: How) -> bool:
+        return IN_BROWSER and how.device is not None
+
+    def close(self) -> None:
+        """The files are closed when no tensor needs them."""
+        self._inside = {}
+        self._files = {}
 
 
 class _LocalInside:
@@ -625,6 +707,7 @@ class _JsInside:
         self._kept, self._file = kept, file
         facts = javascript.invoke(javascript.calls().files.factsOf, file)
         self.name, infos = str(facts.name), facts.infos.to_py()
+        self.shards = int(facts.shards)
         self.metadata: dict[str, str] = dict(facts.metadata.to_py())
         self.refused = {name: why for name, _, _, _, why in infos if why}
         self.infos = {

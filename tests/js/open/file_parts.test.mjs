@@ -620,7 +620,9 @@ test("a sharded model in a list of files, and in a folder", async () => {
   const none = /needs one index .*, and has none/;
   await fails(open(fileList(model)), "UnsupportedError", none);
   await fails(open(folderOf(model)), "UnsupportedError", /the folder model needs one index/);
-  await fails(open([1, 2]), "TypeError", /list of Files/);
+  for (const list of [[], [1, 2], [index, new Blob([])]]) {
+    await fails(open(list), "TypeError", /open\(\) takes .*the files or the directory handle/);
+  }
   // Zero-based numbers, and names without any.
   for (const names of [
     ["m-00000-of-00002.safetensors", "m-00001-of-00002.safetensors"],

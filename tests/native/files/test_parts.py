@@ -1,8 +1,9 @@
-"""Parts of tensors in files: only their elements are read, and they are what an index of the whole
+"""Parts of tensors in files, and models in several files: only their elements are read, and they are what an index of the whole
 gives. tests/js/open/file_parts.test.mjs has servers."""
 
 import asyncio
 import io
+import json
 import random
 import zipfile
 
@@ -208,3 +209,118 @@ def test_parts_are_loaded_side_by_side():
     saved_data = saved(w=WHOLE)
     first, second = asyncio.run(both())
     assert np.array_equal(first[1], second[0])
+
+
+# --- sharded models ---------------------------------------------------------------------------
+
+
+def name_of(i, count=3):
+    return f"model-{i:05}-of-{count:05}.safetensors"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """The folder of a model, and the contents of its index, which `index` writes."""
+    weight_map = {}
+    for i in (1, 2, 3):
+        tensors = {
+            f"layer.{i}.w": np.full((i, 4), i, "f4"),
+            f"layer.{i}.b": np.zeros(4),
+        }
+        weight_map |= dict.fromkeys(tensors, name_of(i))
+        run(dlw.save(tmp_path / name_of(i), tensors))
+    return tmp_path, weight_map
+
+
+def index(model, text=None):
+    folder, weight_map = model
+    path = folder / "model.safetensors.index.json"
+    contents = {"metadata": {"total_size": 1e3, "by": "us"}, "weight_map": weight_map}
+    path.write_text(json.dumps(contents) if text is None else text)
+    return path
+
+
+def test_a_sharded_model_is_one_file(model):
+    path = index(model)
+    for source in (path, str(path), path.parent, str(path.parent)):
+        with opened(source) as file:
+            assert len(file) == 6
+            assert file.metadata == {"total_size": "1000.0", "by": "us"}
+            assert file.info("layer.3.w") == ("float32", (3, 4), 48)
+            assert len(run(file.load())) == 6
+            assert file["layer.2.w"].numpy().tolist() == [[2.0] * 4] * 2
+            assert loaded(file.get_slice("layer.3.w")[1, 1:]).tolist() == [3.0] * 3
+        with pytest.raises(dlw.ReleasedError):
+            file["layer.1.w"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda f, _: (f / name_of(2)).unlink(), r"model-00002-of-00003"),
+        (
+            lambda _, m: [m.pop(f"layer.2.{part}") for part in "wb"],
+            r"it lacks shard 'model-00002-of-00003",
+        ),
+        (lambda _, m: m.pop("layer.2.b"), r"has tensor 'layer.2.b', .* does not list"),
+        (
+            lambda _, m: m.update({"layer.2.b": name_of(1)}),
+            r"'model-00002.*has tensor 'layer.2.b', .* says is in 'model-00001|lacks tensor",
+        ),
+        (
+            lambda _, m: m.update({"layer.9.b": name_of(1)}),
+            r"'model-00001.* lacks tensor 'layer.9.b'",
+        ),
+        (
+            lambda f, m: (
+                m.update({"layer.2.b": name_of(2, 4)}),
+                (f / name_of(2)).rename(f / name_of(2, 4)),
+            ),
+            r"contradict each other",
+        ),
+        (
+            lambda f, _: (f / name_of(4)).write_bytes((f / name_of(3)).read_bytes()),
+            r"'model-00004-of-00003.safetensors' is beside it",
+        ),
+        (lambda f, _: (f / name_of(3)).write_bytes(b"\x08" + bytes(15)), "model-00003"),
+        *[
+            (
+                lambda _, m, shard=shard: m.update({"layer.2.b": shard}),
+                "not the name of a",
+            )
+            for shard in ["../x.safetensors", "/etc/x", "a\\b", "..", "", 5, None]
+        ],
+    ],
+)
+def test_a_shard_that_is_missing_extra_or_contradictory_is_named(model, change, error):
+    before = dlw.live_tensors()
+    change(*model)
+    with pytest.raises((BufferError, FileNotFoundError), match=error):
+        opened(index(model))
+    assert dlw.live_tensors() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{}", "weight_map, an object"),
+        ('{"weight_map": []}', "weight_map, an object"),
+        ('{"weight_map": {"a": "b", "a": "c"}}', "has .a. twice"),
+        ("{'weight_map'", "not JSON"),
+        ('{"weight_map": {}, "metadata": 5}', "metadata is not an object"),
+        ('{"weight_map": {}, "metadata": {"a": NaN}}', "NaN"),
+    ],
+)
+def test_what_is_no_index_is_refused(model, text, error):
+    with pytest.raises(BufferError, match=error):
+        opened(index(model, text))
+
+
+def test_a_folder_without_one_index(model):
+    folder, _ = model
+    with pytest.raises(IsADirectoryError, match="no index of a sharded model"):
+        opened(folder)
+    path = index(model)
+    (folder / "other.index.json").write_bytes(path.read_bytes())
+    with pytest.raises(BufferError, match=r"several indexes: model\..*, other\."):
+        opened(folder)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import sys
 import zipfile
 from importlib.util import find_spec
@@ -468,6 +469,70 @@ async def of_the_origin(data, name):
 
     await write(data)
     return handle, write, lambda: folder.removeEntry(name)
+
+
+def model_of(count):
+    """The tensors of each file of a model, and its index."""
+    names = [f"m-{i + 1:05}-of-{count:05}.safetensors" for i in range(count)]
+    tensors = [{f"{i}.w": np.full((i + 1, 3), i, "f4")} for i in range(count)]
+    index = {f"{i}.w": name for i, name in enumerate(names)}
+    return dict(zip(names, tensors, strict=True)), json.dumps(
+        {"weight_map": index}
+    ).encode()
+
+
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+async def test_a_sharded_model_in_a_folder(where, tmp_path):
+    shards, index = model_of(8)
+    for name, tensors in shards.items():
+        await dlw.save(tmp_path / name, tensors)
+    (tmp_path / "m.index.json").write_bytes(index)
+    await is_that_model(await dlw.open(tmp_path, device=where), [])
+
+
+async def is_that_model(file, told):
+    with file:
+        assert sorted(file) == [f"{i}.w" for i in range(8)]
+        found = await file.load()
+        for name, tensor in zip(file, found, strict=True):
+            i = int(name[0])
+            assert (await tensor.to_host() == np.full((i + 1, 3), i)).all()
+            tensor.release()
+        assert told[-1:] in ([], [(12 * 36, 12 * 36)])
+        with await file.get_slice("7.w")[3, ::2].load() as part:
+            assert (await part.to_host()).tolist() == [7, 7]
+
+
+@in_page
+async def test_a_sharded_model_in_a_folder_of_the_origin():
+    import js
+
+    if not hasattr(js.navigator.storage, "getDirectory"):
+        pytest.skip("no file system of the origin here")
+    root = await js.navigator.storage.getDirectory()
+    folder = await root.getDirectoryHandle("a model", create=True)
+    shards, index = model_of(8)
+    data = {name: await dlw.save(None, tensors) for name, tensors in shards.items()}
+    files = []
+    for name, content in {**data, "m.index.json": index}.items():
+        handle = await folder.getFileHandle(name, create=True)
+        writable = await handle.createWritable()
+        await writable.write(js.Uint8Array.new(content))
+        await writable.close()
+        files.append(await handle.getFile())
+    told = []
+    try:
+        for source in (folder, js.Array.of(*files)):
+            told.clear()
+            options = {"device": "webgpu", "progress": lambda *args: told.append(args)}
+            await is_that_model(await dlw.open(source, **options), told)
+        await folder.removeEntry("m-00003-of-00008.safetensors")
+        with pytest.raises(
+            BufferError, match=r"m-00003-of-00008\.safetensors cannot be opened"
+        ):
+            await dlw.open(folder)
+    finally:
+        await root.removeEntry("a model", recursive=True)
 
 
 @in_page
