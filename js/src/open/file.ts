@@ -1,7 +1,9 @@
-import type { DTypeName } from "../core/dtype.js";
+import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { bounded, cut, UnsupportedError } from "../core/errors.js";
 import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
+import { isRaw } from "./dtypes.js";
+import { nbytesOf } from "./entry.js";
 import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
 import { partOf } from "./parts.js";
 import type { Held, Loadable, Reader } from "./reader.js";
@@ -188,9 +190,18 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     return `tensor "${cut(name)}" of ${this.name}`;
   }
 
-  #loadable(entry: Held, _dtype: DTypeName | undefined): Loadable {
+  #loadable(entry: Held, dtype: DTypeName | undefined): Loadable {
     const { type, why } = entry;
     if (typeof type !== "string") return entry as Loadable;
+    const raw = dtype && dtypeNamed(dtype);
+    if (
+      raw &&
+      entry.member &&
+      isRaw(type, raw) &&
+      nbytesOf({ ...entry, type: raw }) === entry.nbytes
+    ) {
+      return { ...entry, type: raw };
+    }
     const others = "other tensors of the file can be loaded by name";
     const message = bounded(`${this.#whichIs(entry)} ${why}`);
     throw new UnsupportedError(`${message}; ${others}`, { given: type });

@@ -7,7 +7,7 @@ import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
 import { detectWrongFile, HEAD_BYTES } from "./detected.js";
-import { dtypeOfDescr } from "./dtypes.js";
+import { dtypeOfDescr, isRaw } from "./dtypes.js";
 import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { TensorFile } from "./file.js";
 import { load } from "./load.js";
@@ -169,8 +169,11 @@ async function openNpy(source: Source, cursor: Cursor, options: OpenOptions): Pr
   const { name } = source;
   const { descr, shape, columns, bytes } = await headerOf(cursor);
   const found = dtypeOfDescr(descr);
-  if ("why" in found) throw malformed(name, `it ${found.why}`, descr);
-  const { type } = found;
+  let type = options.dtype && dtypeNamed(options.dtype);
+  if ("type" in found) type = found.type;
+  else if (type === undefined || !isRaw(descr, type)) {
+    throw malformed(name, `it ${found.why}`, descr);
+  }
   return loadRest(source, cursor, bytes, { type, shape, columns }, options);
 }
 

@@ -15,7 +15,8 @@ export interface LoadOptions<D extends DTypeName = DTypeName> {
   device?: GPUDevice | Device | undefined;
   /**
    * Converts the elements, as `tensor.to` does: float64 to float32, int64 to int32, … For raw
-   * elements: their dtype.
+   * elements, and for those that NumPy wrote without their dtype ("<V2" of bfloat16, "<f1"): their
+   * dtype.
    */
   dtype?: D | undefined;
   /** Aborts: pending promises reject with the signal's reason, and nothing is left behind. */

@@ -38,7 +38,8 @@ _KINDS = {
     "T": "strings",
     "M": "times: save their counts, x.view('int64')",
     "m": "time spans: save their counts, x.view('int64')",
-    "V": "structures or raw bytes: save each field, or x.view('uint8')",
+    "V": "structures or raw bytes: save each field, or x.view('uint8'); if ml_dtypes made "
+    "them, give their dtype: 'bfloat16'",
 }
 
 
@@ -64,6 +65,7 @@ class Unreadable(NamedTuple):
     start: int
     nbytes: int
     why: str
+    columns: bool = False
 
 
 def malformed(what: str, why: str) -> NoReturn:
@@ -216,6 +218,8 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
     if name is None:
         kind = _KINDS.get(code[:1])
         lacks = "DLPack lacks: save it with another one"
+        if code == "f1":
+            lacks = "ml_dtypes writes: give the dtype 'float8_e5m2'"
         return None, f"{has} are {kind}" if kind else f"{has} {lacks}"
     dtype = DType(name)
     if dtype.itemsize == 1 or order == "<":
@@ -223,6 +227,15 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
     big = "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
     vague = "does not say that it is little-endian"
     return None, f"{has} {big if order == '>' else vague}"
+
+
+def is_raw(descr: str, dtype: DType) -> bool:
+    """Whether elements that NumPy wrote without their dtype may be of this one, as those
+    of ml_dtypes are: "<V2" of bfloat16, "<V1" and "<f1" of float8."""
+    code = descr[1:] if descr.startswith(("<", "|")) else descr
+    if code == "f1":
+        return dtype == "float8_e5m2"
+    return dtype not in NPY and dtype.bits % 8 == 0 and code == f"V{dtype.itemsize}"
 
 
 def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:

@@ -28,6 +28,7 @@ from .headers import (
     check_shape,
     check_size,
     dtype_of_descr,
+    is_raw,
     looks_like_safetensors,
     malformed,
     nbytes_of,
@@ -246,17 +247,37 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
     return "raw"
 
 
-def npy_entry(file: Local) -> Entry:
-    """The one tensor of a .npy file."""
+def npy_entry(file: Local, raw: DType | None) -> Entry:
+    """The one tensor of a .npy file. raw: the dtype of elements that were written without
+    it."""
     head = file.read(0, 12)
     before, length = npy_preamble(head, file.name)
     header = file.read(before, length)
     if len(header) < length:
         malformed(file.name, f"it ends after {file.size} bytes, within its header")
     found = of_npy("", header, head[6], before + length, file.size, file.name)
-    if isinstance(found, Unreadable):
+    if isinstance(found, Entry):
+        return found
+    entry = raw_in(found, raw)
+    if entry is None:
         malformed(file.name, f"it {found.why}")
-    return found
+    check_size(
+        file.name,
+        file.size,
+        entry.start,
+        entry.nbytes,
+        f"shape {list(entry.shape)} of {entry.dtype}",
+    )
+    return entry
+
+
+def raw_in(found: Unreadable, dtype: DType | None) -> Entry | None:
+    """The tensor of elements that NumPy wrote without their dtype, if they may be of this
+    one."""
+    if dtype is None or not is_raw(found.dtype, dtype):
+        return None
+    nbytes = nbytes_of(dtype, found.shape)
+    return Entry(found.name, dtype, found.shape, found.columns, found.start, nbytes)
 
 
 def of_npy(
@@ -266,7 +287,8 @@ def of_npy(
     descr, shape, columns = read_npy(header, what, version)
     dtype, why = dtype_of_descr(descr)
     if dtype is None:
-        return Unreadable(name, descr[:100], shape, start, max(size - start, 0), why)
+        nbytes = max(size - start, 0)
+        return Unreadable(name, descr[:100], shape, start, nbytes, why, columns)
     nbytes = nbytes_of(dtype, shape)
     check_size(what, size, start, nbytes, f"shape {list(shape)} of {dtype}")
     return Entry(name, dtype, shape, columns, start, nbytes)

@@ -27,7 +27,7 @@ from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
 from . import local, shards
 from .archive import Archive
-from .headers import Entry, Unreadable, malformed
+from .headers import Entry, Unreadable, is_raw, malformed
 from .local import How, Progress
 from .parts import in_javascript, part_of
 
@@ -199,7 +199,7 @@ class TensorFile(Mapping[str, Tensor]):
             dtype=self._how.dtype if dtype is None else parse_dtype(dtype)
         )
         for name in names or self._infos:
-            self._check(name)
+            self._check(name, how)
         wanted = tuple(names or self._infos)
         inside = self._open()
         if isinstance(inside, _JsInside) and inside.shards > 1:
@@ -315,18 +315,18 @@ class TensorFile(Mapping[str, Tensor]):
         how = self._how
         if dtype is not None:
             how = how._replace(dtype=parse_dtype(dtype))
-        self._check(name)
+        self._check(name, how)
         tensor = await self._open().load_part(name, key, how)
         if self._inside is None:
             tensor.release()
         self._open()
         return tensor
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, how: How) -> None:
         """BufferError if that tensor cannot be loaded, KeyError if there is none."""
-        self.info(name)
+        dtype = self.info(name).dtype
         why = self._refused.get(name)
-        if why is None:
+        if why is None or (how.dtype is not None and is_raw(dtype, how.dtype)):
             return
         others = (each for each in self._infos if each not in self._refused)
         named = [shown(each) for each in islice(others, 5)]
@@ -356,7 +356,7 @@ class TensorFile(Mapping[str, Tensor]):
         return found
 
     def __getitem__(self, name: str) -> Tensor:
-        self._check(name)
+        self._check(name, self._how)
         inside = self._open()
         found = self._there(name)
         if found is not None:
@@ -430,7 +430,8 @@ async def open(
     time, so a file may be larger than Python's memory. On the CPU, bytes in memory and
     paths on the desktop, which are mapped, are not copied; such a Tensor is read-only,
     and must not be used after the file has been truncated.
-    dtype: converts the elements, as in `to_device`; for raw elements, their own dtype.
+    dtype: converts the elements, as in `to_device`; for raw elements, and for those that
+    NumPy wrote without their dtype ("<V2" of ml_dtypes.bfloat16, "<f1"), their own dtype.
     shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or
     "raw"; default: detected from the first bytes, and raw if these show nothing and
     dtype is given.
@@ -522,7 +523,7 @@ async def _open_local(
             raise TypeError("raw elements need their dtype")
         entry = local.raw_entry(file, how.dtype, shape)
     elif format == "npy":
-        entry = local.npy_entry(file)
+        entry = local.npy_entry(file, how.dtype)
     elif part is not None:
         raise TypeError(
             f"{file.name} has several tensors: open it without part, then "
@@ -590,9 +591,7 @@ class _LocalInside:
             entries = archive.entries
         else:
             entries, self.metadata = local.safetensors_entries(file)
-        self._entries = {
-            entry.name: entry for entry in entries if isinstance(entry, Entry)
-        }
+        self._entries = {entry.name: entry for entry in entries}
         self.infos = {
             entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
             for entry in entries
@@ -603,10 +602,20 @@ class _LocalInside:
         }
 
     async def load(self, name: str, how: How) -> Tensor:
-        return await local.load(self._there(), self._entries[name], how)
+        return await local.load(self._there(), self._entry(name, how), how)
 
     async def load_part(self, name: str, key: Any, how: How) -> Tensor:
-        return await local.load_part(self._there(), self._entries[name], key, how)
+        entry = self._entry(name, how)
+        return await local.load_part(self._there(), entry, key, how)
+
+    def _entry(self, name: str, how: How) -> Entry:
+        entry = self._entries[name]
+        if isinstance(entry, Entry):
+            return entry
+        raw = local.raw_in(entry, how.dtype)
+        if raw is None or raw.nbytes != entry.nbytes:
+            malformed(name, f"it {entry.why}")
+        return raw
 
     def _there(self) -> local.Source:
         if self._source is None:

@@ -751,3 +751,66 @@ test("a shard that changed since the model was opened is an error that names it"
   await fails(file.get("layer.2.w"), "UnsupportedError", /model-00002.*changed while it was read/);
   file.close();
 });
+
+// --- dtypes that NumPy's files do not say ---------------------------------------------------------
+
+/** A .npy file of two elements. */
+function rawOf(descr, bytes) {
+  const quoted = descr[0] === "[" ? descr : `'${descr}'`;
+  const dict = `{'descr': ${quoted}, 'fortran_order': False, 'shape': (2,), }`;
+  const text = `${dict.padEnd(117)}\n`;
+  const head = Uint8Array.of(0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, 118, 0);
+  return Uint8Array.of(...head, ...new TextEncoder().encode(text), ...bytes);
+}
+
+test("what ml_dtypes wrote is read with its dtype, where the bits agree", async () => {
+  for (const [descr, dtype, bytes] of [
+    ["<V2", "bfloat16", [0x80, 0x3f, 0, 0x40]],
+    ["|V2", "bfloat16", [0x80, 0x3f, 0, 0x40]],
+    ["<V1", "float8_e4m3fn", [0x38, 0x40]],
+    ["<f1", "float8_e5m2", [0x3c, 0x40]],
+  ]) {
+    const npy = rawOf(descr, bytes);
+    const elements = dtype === "bfloat16" ? [0x3f80, 0x4000] : bytes;
+    const expected = { shape: [2], values: elements };
+    assert.deepEqual(await listOf(open(npy, { dtype })), expected);
+    const part = { dtype, part: [[null, null, -1]] };
+    assert.deepEqual((await listOf(open(npy, part))).values, [...elements].reverse());
+    const file = await open(archiveOf([["a.npy", npy]], true));
+    assert.equal(file.info("a").dtype, descr);
+    await fails(file.get("a"), "UnsupportedError", /give (their|the) dtype/);
+    assert.deepEqual(await listOf(file.get("a", { dtype })), expected);
+    await fails(file.get("a", { dtype: "float64" }), "UnsupportedError", /give (their|the) dtype/);
+    file.close();
+  }
+  for (const [descr, dtype] of [
+    ["<V2", "float16"],
+    ["<V2", "float8_e5m2"],
+    ["<V1", "bfloat16"],
+    ["<V1", "int4"],
+    ["<V1", "float4_e2m1fn"],
+    [">V2", "bfloat16"],
+    ["<f1", "float8_e4m3fn"],
+    ["<U1", "bfloat16"],
+    ["|O", "bfloat16"],
+    ["[('a', '<V2')]", "bfloat16"],
+  ]) {
+    await fails(open(rawOf(descr, [0, 0, 0, 0]), { dtype }), "UnsupportedError", /it has elements/);
+  }
+  await fails(open(rawOf("<V2", [0]), { dtype: "bfloat16" }), "UnsupportedError", /cut off/);
+});
+
+test("another suffix is not written", async () => {
+  const tensor = tensorOf([3]);
+  const handle = (name) => ({
+    ...folderOf(new Map()),
+    [Symbol.toStringTag]: "FileSystemFileHandle",
+    name,
+  });
+  for (const name of ["x.pt", "x.npy.gz", "a.txt", "a.npz", "v1.2"]) {
+    await assert.rejects(save(tensor, { to: handle(name) }), /does not write \.\w+ files: name it/);
+  }
+  const mismatch = save(tensor, { to: handle("a.safetensors") });
+  await assert.rejects(mismatch, /a safetensors file has names/);
+  tensor.release();
+});

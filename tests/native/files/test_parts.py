@@ -324,3 +324,102 @@ def test_a_folder_without_one_index(model):
     (folder / "other.index.json").write_bytes(path.read_bytes())
     with pytest.raises(BufferError, match=r"several indexes: model\..*, other\."):
         opened(folder)
+
+
+# --- dtypes that NumPy's files do not say ---------------------------------------------------------
+
+ML_DTYPES = [
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+]
+
+
+@pytest.mark.parametrize("name", ML_DTYPES)
+def test_what_ml_dtypes_wrote_is_read_with_its_dtype(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = np.array([[0.5, 1, 2], [4, 8, 0.25]], getattr(ml_dtypes, name))
+    bits = array.view("u1" if array.itemsize == 1 else "u2")
+    data = npy(array)
+    for columns in (False, True):
+        source = npy(np.asfortranarray(array)) if columns else data
+        with opened(source, dtype=name) as tensor:
+            assert (tensor.dtype, tensor.shape) == (name, (2, 3))
+            assert np.array_equal(tensor.numpy().view(bits.dtype), bits)
+    with opened(data, dtype=name, part=np.s_[1, ::-1]) as tensor:
+        assert np.array_equal(tensor.numpy().view(bits.dtype), bits[1, ::-1])
+    with opened(npz(a=array, b=np.ones(2, "f4"))) as file:
+        with pytest.raises(BufferError, match="give the"):
+            file["a"]
+        with run(file.load("a", dtype=name))[0] as tensor:
+            assert np.array_equal(tensor.numpy().view(bits.dtype), bits)
+        assert np.array_equal(
+            loaded(file.get_slice("a")[1:], dtype=name).view(bits.dtype), bits[1:]
+        )
+        with pytest.raises(BufferError):
+            run(file.load("a", dtype="float64"))
+    with pytest.raises(BufferError, match="give the"):
+        opened(data)
+
+
+@pytest.mark.parametrize(
+    ("descr", "dtype"),
+    [
+        ("<V2", "float16"),
+        ("<V2", "uint16"),
+        ("<V2", "float8_e5m2"),
+        ("<V1", "bfloat16"),
+        ("<V1", "float4_e2m1fn"),
+        ("<V1", "int4"),
+        ("<V4", "float32"),
+        (">V2", "bfloat16"),
+        ("<f1", "float8_e4m3fn"),
+        (">f1", "float8_e5m2"),
+        ("<U1", "bfloat16"),
+        ("|O", "bfloat16"),
+        ("[('a', '<V2')]", "bfloat16"),
+    ],
+)
+def test_bits_that_do_not_agree_are_refused(descr, dtype):
+    quoted = descr if descr[0] == "[" else repr(descr)
+    head = (
+        f"{{'descr': {quoted}, 'fortran_order': False, 'shape': (2,), }}".ljust(117)
+        + "\n"
+    )
+    data = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + head.encode() + bytes(4)
+    with pytest.raises(BufferError):
+        opened(data, dtype=dtype)
+
+
+def test_raw_elements_fill_their_file():
+    head = "{'descr': '<V2', 'fortran_order': False, 'shape': (2,), }".ljust(117) + "\n"
+    data = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + head.encode()
+    assert opened(data + bytes(4), dtype="bfloat16").shape == (2,)
+    for rest, error in ((bytes(3), "cut off"), (bytes(5), "follow the elements")):
+        with pytest.raises(BufferError, match=error):
+            opened(data + rest, dtype="bfloat16")
+
+
+def test_a_dtype_that_npy_lacks_is_not_saved_as_another():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(BufferError, match="save it as safetensors"):
+        run(dlw.save(None, np.zeros(2, ml_dtypes.bfloat16)))
+
+
+@pytest.mark.parametrize("name", ["x.pt", "x.npy.gz", "a.txt", "a.NPZ", "model-v1.2"])
+def test_another_suffix_is_not_written(name, tmp_path):
+    for tensors in (np.ones(3), {"a": np.ones(3)}):
+        with pytest.raises(ValueError, match=r"files (are not|cannot be) written"):
+            run(dlw.save(tmp_path / name, tensors))
+    assert list(tmp_path.iterdir()) == []
+    run(dlw.save(tmp_path / name, np.ones(3), format="npy"))
+    assert np.load(tmp_path / name).tolist() == [1, 1, 1]
+    for good in ("model", ".hidden", "a.NPY"):
+        run(dlw.save(tmp_path / good, np.ones(3)))
+        assert np.load(tmp_path / good).size == 3
