@@ -375,7 +375,7 @@ async function describedIn(source: Source, member: Member, name: string, signal?
   const found = dtypeOfDescr(descr);
   if ("why" in found) {
     const nbytes = Math.max(member.size - start, 0);
-    return { name, type: cut(descr), shape, columns, start, nbytes, why: found.why };
+    return { name, type: cut(descr), shape, columns, start, nbytes, why: found.why, member };
   }
   const { type } = found;
   const nbytes = nbytesOf({ type, shape });

@@ -64,11 +64,12 @@ export function parseIndex(bytes: Uint8Array, what: string): Index {
   }
   const given = fields.get("metadata") ?? {};
   if (!isPlain(given)) throw malformed(what, "its metadata is not an object");
-  const metadata: Record<string, string> = {};
-  for (const [key, value] of Object.entries(given)) {
-    metadata[key] = typeof value === "string" ? value : JSON.stringify(value);
-  }
-  return { shards: [...new Set(shardOf.values())], shardOf, metadata };
+  const metadata = Object.entries(given).map(([key, value]) => [
+    key,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+  const shards = [...new Set(shardOf.values())];
+  return { shards, shardOf, metadata: Object.fromEntries(metadata) };
 }
 
 function isPlain(given: unknown): given is Record<string, unknown> {

@@ -43,7 +43,14 @@ def read_index(file: Local) -> tuple[dict[str, str], dict[str, str]]:
         )
     if file.size > _MOST:
         malformed(what, f"an index of more than {_MOST} bytes")
-    fields = strict_json(file.read(0, file.size), what, "-?[0-9].*")
+    found, metadata = parse_index(file.read(0, file.size), what)
+    check_numbers(found.values(), os.listdir(os.path.dirname(what) or "."), what)
+    return found, metadata
+
+
+def parse_index(data: bytes, what: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The same, of the contents of an index."""
+    fields = strict_json(data, what, "-?[0-9].*")
     found = fields.get("weight_map")
     if not isinstance(found, dict):
         malformed(
@@ -59,15 +66,16 @@ def read_index(file: Local) -> tuple[dict[str, str], dict[str, str]]:
     metadata = fields.get("metadata", {})
     if not isinstance(metadata, dict):
         malformed(what, "its metadata is not an object")
-    _check_numbers(found.values(), os.listdir(os.path.dirname(what) or "."), what)
     return found, {key: _text(value) for key, value in metadata.items()}
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _check_numbers(shards: Iterable[str], beside: Iterable[str], what: str) -> None:
+def check_numbers(shards: Iterable[str], beside: Iterable[str], what: str) -> None:
     """BufferError for numbered shards of which one is not in the index, or that count
     themselves otherwise."""
     listed = set(shards)
