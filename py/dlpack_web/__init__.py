@@ -23,7 +23,7 @@ from ._adapters import Adapter, adapter
 from ._arrow import Masked, from_arrow, to_arrow
 from ._backends import features
 from ._core import CopyError, DeviceLostError, KernelError, ReleasedError, live_tensors
-from ._files.open import TensorFile, TensorInfo, open
+from ._files.open import TensorFile, TensorInfo, TensorPart, open
 from ._files.save import save
 from ._layout import DLDeviceType
 from ._layout.dtype import DType
@@ -47,6 +47,7 @@ __all__ = [
     "Tensor",
     "TensorFile",
     "TensorInfo",
+    "TensorPart",
     "__version__",
     "adapter",
     "empty",

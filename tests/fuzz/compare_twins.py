@@ -71,7 +71,12 @@ class Node:
         self._process.wait()
 
 
-KINDS = {TypeError: "type", ValueError: "value", BufferError: "data"}
+KINDS = {
+    TypeError: "type",
+    ValueError: "value",
+    IndexError: "value",
+    BufferError: "data",
+}
 
 
 def result_of(one: Input) -> Result:

@@ -78,6 +78,7 @@ export type AbortSignal = Known<
 >;
 
 export type Blob = Known<"Blob", { readonly size: number }>;
+export type FileSystemDirectoryHandle = Known<"FileSystemDirectoryHandle", never>;
 export type FileSystemFileHandle = Known<"FileSystemFileHandle", never>;
 export type ReadableStream = Known<"ReadableStream", never>;
 export type Response = Known<"Response", never>;

@@ -1,4 +1,5 @@
 import { Tensor } from "../core/tensor.js";
+import type { Range } from "../core/views.js";
 import type { Address, DeviceId } from "../pyodide/numbers.js";
 import { deviceOf, type Python, resultOf } from "../pyodide/python.js";
 import type {
@@ -50,13 +51,23 @@ export class Files {
   ): OpenOptions {
     const device = deviceId < 0 ? undefined : deviceOf(deviceId);
     const place: Place = (shape, type) => new Tensor(this.python.heap.empty(shape, type));
-    const { format, dtype, shape } = options;
+    const { format, dtype, shape, whole, ...others } = options;
+    const { part, ellipsis } = others as PythonPart;
     // Some Pyodides convert None to null.
     return {
       ...(format && { format }),
       ...(dtype && { dtype }),
       ...(shape && { shape }),
       ...(progress && { progress }),
+      ...(whole && { whole }),
+      // How many axes an ellipsis stands for is known with the header.
+      ...(part && {
+        part: ((ndim: number) => [
+          ...part.slice(0, ellipsis),
+          ...new Array<null>(Math.max(ndim - part.length, 0)).fill(null),
+          ...part.slice(ellipsis),
+        ]) as unknown as readonly Range[],
+      }),
       device,
       place,
       signal,
@@ -92,8 +103,14 @@ export class Files {
       const { dtype, shape, nbytes } = file.info(name);
       return [name, dtype, [...shape], nbytes, file._why(name)];
     });
-    return { name: file.name, metadata: { ...file.metadata }, infos };
+    return { name: file.name, shards: file._shards, metadata: { ...file.metadata }, infos };
   }
+}
+
+/** A part as Python gives it: ranges, and before which of them `...` stands. */
+interface PythonPart {
+  readonly part?: readonly Range[];
+  readonly ellipsis?: number;
 }
 
 type Progress = NonNullable<LoadOptions["progress"]>;

@@ -11,7 +11,9 @@ const KINDS: Record<string, string> = {
   T: "strings",
   M: "times: save their counts, x.view('int64')",
   m: "time spans: save their counts, x.view('int64')",
-  V: "structures or raw bytes: save each field, or x.view('uint8')",
+  V:
+    "structures or raw bytes: save each field, or x.view('uint8'); if ml_dtypes made them, give their " +
+    'dtype: "bfloat16"',
 };
 
 /** The dtype of a `descr` in the header of a `.npy` file, "<f4"; or why DLPack has none. */
@@ -24,7 +26,11 @@ export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
   const because = (why: string) => ({ why: `has elements of dtype "${cut(descr)}", ${why}` });
   if (found === undefined) {
     const kind = Object.hasOwn(KINDS, code.slice(0, 1)) ? KINDS[code[0] as string] : undefined;
-    return because(kind ? `which are ${kind}` : "which DLPack lacks: save it with another one");
+    const lacks =
+      code === "f1"
+        ? 'which ml_dtypes writes: give the dtype "float8_e5m2"'
+        : "which DLPack lacks: save it with another one";
+    return because(kind ? `which are ${kind}` : lacks);
   }
   const type = dtypeNamed(found);
   // One byte has no order; wider elements without an order are ambiguous.
@@ -33,6 +39,16 @@ export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
     return because("which is big-endian: save x.astype(x.dtype.newbyteorder('<'))");
   }
   return because("which does not say that it is little-endian");
+}
+
+/**
+ * Whether elements that NumPy wrote without their dtype may be of this one, as those of ml_dtypes
+ * are: "<V2" of bfloat16, "<V1" and "<f1" of float8.
+ */
+export function isRaw(descr: string, type: DType): boolean {
+  const code = descr.replace(/^[<|]/, "");
+  if (code === "f1") return type.name === "float8_e5m2";
+  return !Object.hasOwn(NPY, type.name) && type.step % 1 === 0 && code === `V${type.step}`;
 }
 
 /** A dtype's name in a `.npy` file; UnsupportedError if it has none. */

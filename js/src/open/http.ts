@@ -1,7 +1,7 @@
 /**
- * A file at a URL. The first request asks for all of it as a range: the answer says whether ranges
- * are supported, and the file's size and version. Reading from the start, as for an array, needs no
- * other request. An interrupted read resumes where it stopped, also if the server sends less than
+ * A file at a URL. The first request asks for a range, all of it or its start: the answer says whether
+ * ranges are supported, and the file's size and version. Reading from the start, as for an array, needs
+ * no other request. An interrupted read resumes where it stopped, also if the server sends less than
  * requested, which RFC 9110 (15.3.7) allows.
  *
  * Every later answer must be of the same version, by its ETag, date and size, and where these do not
@@ -24,10 +24,14 @@ import type { Chunks, FetchOptions, Source } from "./source.js";
 const PIECE = 4 << 20;
 /** A server that sends fewer at a time is asked again as after an error: after a pause. */
 const LEAST = 4096;
+/** Bytes of the first request for a file of which only some are read: most headers have fewer. */
+const BEGIN = 1 << 17;
 
+/** @param few - whether the first request is for the start of the file, not for all of it */
 export async function httpSource(
   url: string,
   options: FetchOptions,
+  few: boolean,
   signal?: AbortSignal,
 ): Promise<Source> {
   const name = nameOf(url);
@@ -37,9 +41,17 @@ export async function httpSource(
     const help = "open() reads a file on disk as a Blob, e.g. from Node's fs.openAsBlob(path)";
     throw new TypeError(`"${name}" is not a URL: ${help}`, { cause });
   }
-  const request = () => ask(url, 0, undefined, options, signal);
+  const request = (end?: number) =>
+    withRetries(name, options, signal, () => ask(url, 0, end, options, signal));
+  let begun = few ? BEGIN : undefined;
   /** The first answer, until it is read. */
-  let first: Answer | null = await withRetries(name, options, signal, request);
+  let first: Answer | null = await request(begun);
+  if (few && first.version.size === undefined && first.ranges) {
+    // Content-Range is hidden: the length of an answer with everything is that of the file.
+    first.body.cancel().catch(() => {});
+    begun = undefined;
+    first = await request();
+  }
   const { ranges, placed, contentType, doubt } = first;
   /** The facts known so far. */
   let version: Version = first.version;
@@ -156,6 +168,12 @@ export async function httpSource(
     name,
     way,
     size,
+    remote: true,
+    begun: ranges ? begun : undefined,
+    sibling(other, signal) {
+      const base = new URL(url, globalThis.location?.href);
+      return httpSource(new URL(encodeURIComponent(other), base).href, options, true, signal);
+    },
     contentType,
     doubt,
     async *read(start: number, end: number | undefined, signal?: AbortSignal): Chunks {

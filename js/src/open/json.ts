@@ -15,8 +15,14 @@ export function checkText(text: string, what: string): void {
  * Parses an object of unambiguous JSON into its pairs, in the text's order: no duplicate keys, of
  * which readers take the first or the last, and only plain integers, as readers round other numbers
  * differently.
+ *
+ * @param numbers - the form of those that are allowed
  */
-export function strictJSON(text: string, what: string): [string, unknown][] {
+export function strictJSON(
+  text: string,
+  what: string,
+  numbers = /^\d{1,19}$/,
+): [string, unknown][] {
   let value: Record<string, unknown>;
   try {
     value = JSON.parse(text);
@@ -41,7 +47,7 @@ export function strictJSON(text: string, what: string): [string, unknown][] {
         throw malformed(what, `its header has ${token.slice(0, 100)} twice`, name);
       keys.add(name);
       if (objects.length === 1) outer.push(name);
-    } else if (token !== "," && token !== ":" && !/^\d{1,19}$/.test(token)) {
+    } else if (token !== "," && token !== ":" && !numbers.test(token)) {
       throw malformed(what, `its header has ${token.slice(0, 100)} where a size is needed`, token);
     }
     key = token === "{" || token === ",";

@@ -1,3 +1,4 @@
+import { concat } from "../core/bytes.js";
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
@@ -6,22 +7,26 @@ import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
 import { detectWrongFile, HEAD_BYTES } from "./detected.js";
-import { dtypeOfDescr } from "./dtypes.js";
+import { dtypeOfDescr, isRaw } from "./dtypes.js";
 import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
-import { type Held, TensorFile } from "./file.js";
-import { unpacked } from "./inflate.js";
+import { TensorFile } from "./file.js";
 import { load } from "./load.js";
 import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
 import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
+import { type Held, Reader } from "./reader.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
+import { checkShards, indexFrom, opened } from "./shards.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
-import { enter, type Member, zipMembers } from "./zip.js";
+import { enter, type Member, unpacked, zipMembers } from "./zip.js";
 
+/** Files of which only some bytes are read at first. */
+const SEVERAL = /\.(npz|safetensors|json)$/i;
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
 
 /**
- * Opens a file of tensors: `.npy`, `.npz`, safetensors, or raw elements.
+ * Opens a file of tensors: `.npy`, `.npz`, safetensors, or raw elements; and a model of several
+ * safetensors files by its index, `model.safetensors.index.json`.
  *
  * ```js
  * import { open } from "dlpack-web/open";
@@ -37,7 +42,8 @@ const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
  *
  * @param source - a URL (requested in ranges if the server has them, and resumed if the connection
  * breaks), `File`, `Blob`, file handle of the origin's file system, `Response`, `ReadableStream`,
- * `ArrayBuffer` or typed array. Streams and responses are consumed
+ * `ArrayBuffer` or typed array. Streams and responses are consumed. Of a sharded model: the URL of
+ * its index, beside which the shards are, the `File`s of a directory picker, or a directory handle
  * @returns a Tensor, which the caller releases; for npz and safetensors a {@link TensorFile}, which
  * the caller closes
  * @throws UnsupportedError for files that are truncated, damaged or malformed, for dtypes that
@@ -67,7 +73,10 @@ export async function open(
   }
   if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one throws at once
   signal?.throwIfAborted();
-  const source = await sourceOf(given, options, signal);
+  const isPart = (name: string) =>
+    options.part !== undefined ||
+    (format === undefined ? SEVERAL.test(name) : format === "npz" || format === "safetensors");
+  const source = await sourceOf(given, options, isPart, signal);
   const cursor = Cursor.at(source, 0, undefined, signal);
   let kept: Source | null = null;
   try {
@@ -86,11 +95,16 @@ async function read(
   cursor: Cursor,
   options: OpenOptions,
 ): Promise<Tensor | TensorFile> {
-  const format = await formatOf(source, cursor, options);
+  const format: Format | "index" = await formatOf(source, cursor, options);
   if (format !== "raw" && options.shape !== undefined) {
     throw new TypeError(
       `${source.name} is a file of format ${format}, which has its own shape; for its bytes as ` +
         'they are, use format: "raw"',
+    );
+  }
+  if (options.part !== undefined && format !== "npy" && format !== "raw") {
+    throw new TypeError(
+      `${source.name} has several tensors: open it without part, then file.load(name, { part })`,
     );
   }
   switch (format) {
@@ -102,6 +116,8 @@ async function read(
       return openSafetensors(source, cursor, options);
     case "npz":
       return openNpz(source, cursor, options);
+    case "index":
+      return openIndex(source, cursor, options);
   }
   return format satisfies never;
 }
@@ -110,13 +126,14 @@ async function formatOf(
   source: Source,
   cursor: Cursor,
   { format, dtype, shape }: OpenOptions,
-): Promise<Format> {
+): Promise<Format | "index"> {
   if (format === "raw") return format;
   const head = await cursor.peek(HEAD_BYTES);
   const begins = (...magic: readonly number[]) => magic.every((byte, i) => head[i] === byte);
   if (format === undefined) {
     if (begins(...NPY_MAGIC)) return "npy";
     if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
+    if (begins(0x7b) && /\.json$/i.test(source.name)) return "index";
     if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
   }
   const wrong = detectWrongFile(head, format === undefined ? source.contentType : null);
@@ -152,8 +169,11 @@ async function openNpy(source: Source, cursor: Cursor, options: OpenOptions): Pr
   const { name } = source;
   const { descr, shape, columns, bytes } = await headerOf(cursor);
   const found = dtypeOfDescr(descr);
-  if ("why" in found) throw malformed(name, `it ${found.why}`, descr);
-  const { type } = found;
+  let type = options.dtype && dtypeNamed(options.dtype);
+  if ("type" in found) type = found.type;
+  else if (type === undefined || !isRaw(descr, type)) {
+    throw malformed(name, `it ${found.why}`, descr);
+  }
   return loadRest(source, cursor, bytes, { type, shape, columns }, options);
 }
 
@@ -168,6 +188,10 @@ function loadRest(
   const { name, size } = source;
   const nbytes = nbytesOf(described);
   checkSize(source, header, nbytes, `shape [${described.shape}] of ${described.type.name}`);
+  if (options.part !== undefined) {
+    const reader = new Reader(source, source.way === "any" ? null : cursor);
+    return reader.load({ name, ...described, start: header, nbytes }, name, options);
+  }
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
   return load({ what: name, ...described, total }, chunks, options);
@@ -205,6 +229,9 @@ async function openRaw(source: Source, cursor: Cursor, options: OpenOptions): Pr
   if (options.shape === undefined) await source.confirmSize?.(signal);
   const shape = rawShape(options.shape, type.step, source);
   if (shape === null) {
+    if (options.part !== undefined) {
+      throw new UnsupportedError(`the length of ${name} is unknown: a part of it needs shape`);
+    }
     if (options.device) {
       throw new UnsupportedError(`the length of ${name} is unknown: a GPUBuffer needs shape`);
     }
@@ -238,6 +265,42 @@ async function openSafetensors(
   cursor: Cursor,
   options: OpenOptions,
 ): Promise<TensorFile> {
+  const { metadata, ...contents } = await contentsOf(source, cursor, options);
+  return new TensorFile(source.name, [contents], metadata, options);
+}
+
+/** A model in several files, whose headers are read side by side. */
+async function openIndex(
+  source: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+): Promise<TensorFile> {
+  const { name } = source;
+  const index = await indexFrom(source, cursor);
+  const shards = await opened(index.shards, async (shard) => {
+    const found = await index.siblingOf(shard, options.signal);
+    const start = Cursor.at(found, 0, undefined, options.signal);
+    try {
+      await formatOf(found, start, { format: "safetensors" });
+      return { shard, source: found, ...(await contentsOf(found, start, options)) };
+    } catch (error) {
+      found.close();
+      throw error;
+    } finally {
+      if (found.way === "any") await start.close();
+    }
+  });
+  try {
+    checkShards(index, shards, name);
+    return new TensorFile(name, shards, index.metadata, options);
+  } catch (error) {
+    for (const { reader } of shards) reader.close();
+    throw error;
+  }
+}
+
+/** What reads the tensors of a safetensors file, and its metadata. */
+async function contentsOf(source: Source, cursor: Cursor, options: OpenOptions) {
   const { name, size } = source;
   const what = "the header of a safetensors file";
   const first = (await cursor.take(8, what)).slice();
@@ -249,12 +312,22 @@ async function openSafetensors(
       length,
     );
   }
-  const header = await cursor.take(length, what);
+  // Beyond the first answer exactly the rest is asked for.
+  const begun = Math.min(source.begun ?? Infinity, 8 + length);
+  let header = await cursor.take(begun - 8, what);
+  if (begun < 8 + length) {
+    const more = Cursor.at(source, begun, 8 + length, options.signal);
+    header = concat([header, await more.take(8 + length - begun, what)]);
+    await more.close();
+  }
   const { entries, metadata, end } = parseSafetensors(header, name);
   checkSize(source, 8 + length, end - 8 - length, "what its header lists");
-  if (source.way === "any") return new TensorFile(source, null, entries, metadata, options);
-  const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
-  return new TensorFile(source, cursor, entries, metadata, options, head);
+  let reader = new Reader(source);
+  if (source.way !== "any") {
+    const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
+    reader = new Reader(source, cursor, head);
+  }
+  return { reader, entries, metadata };
 }
 
 async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Promise<TensorFile> {
@@ -270,7 +343,8 @@ async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Pro
     if (!member.name.endsWith(".npy")) continue; // not an array
     held.push(await heldIn(source, member, signal));
   }
-  return new TensorFile(source, null, held, {}, options);
+  const contents = [{ reader: new Reader(source), entries: held }];
+  return new TensorFile(source.name, contents, {}, options);
 }
 
 /** Most headers are within so many bytes of an entry, compressed or not. */
@@ -301,7 +375,7 @@ async function describedIn(source: Source, member: Member, name: string, signal?
   const found = dtypeOfDescr(descr);
   if ("why" in found) {
     const nbytes = Math.max(member.size - start, 0);
-    return { name, type: cut(descr), shape, columns, start, nbytes, why: found.why };
+    return { name, type: cut(descr), shape, columns, start, nbytes, why: found.why, member };
   }
   const { type } = found;
   const nbytes = nbytesOf({ type, shape });

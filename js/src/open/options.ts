@@ -2,6 +2,7 @@ import type { Device } from "../core/device.js";
 import type { DTypeName } from "../core/dtype.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import type { Names } from "../core/options.js";
+import type { Range } from "../core/views.js";
 import type { Place } from "./sink.js";
 import type { FetchOptions } from "./source.js";
 
@@ -14,7 +15,8 @@ export interface LoadOptions<D extends DTypeName = DTypeName> {
   device?: GPUDevice | Device | undefined;
   /**
    * Converts the elements, as `tensor.to` does: float64 to float32, int64 to int32, … For raw
-   * elements: their dtype.
+   * elements, and for those that NumPy wrote without their dtype ("<V2" of bfloat16, "<f1"): their
+   * dtype.
    */
   dtype?: D | undefined;
   /** Aborts: pending promises reject with the signal's reason, and nothing is left behind. */
@@ -24,6 +26,17 @@ export interface LoadOptions<D extends DTypeName = DTypeName> {
    * (undefined if unknown). An error that it throws ends the loading.
    */
   progress?: ((loaded: number, total: number | undefined) => void) | undefined;
+  /**
+   * A part of the tensor: for each axis a position, [start, stop, step], or null for all, as for
+   * `tensor.slice`. Only its bytes are read, and what lies between if that is little.
+   */
+  part?: readonly Range[] | undefined;
+  /**
+   * Reads more of the file than the part where that is needed: the whole file from a server without
+   * ranges, a compressed array from its start, or what lies between scattered elements. By default
+   * these are errors.
+   */
+  whole?: boolean | undefined;
 }
 
 /** Options of `open`. */
@@ -39,7 +52,15 @@ export interface OpenOptions<D extends DTypeName = DTypeName> extends LoadOption
   place?: Place | undefined;
 }
 
-const LOADING = { device: 1, dtype: 1, signal: 1, progress: 1, place: 0 } as const;
+const LOADING = {
+  device: 1,
+  dtype: 1,
+  part: 1,
+  signal: 1,
+  progress: 1,
+  whole: 1,
+  place: 0,
+} as const;
 /** @internal The names of options of `TensorFile.get`. */
 export const LOAD_NAMES: Names<LoadOptions & Pick<OpenOptions, "place">> = LOADING;
 /** The names of options of `open`. */

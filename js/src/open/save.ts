@@ -18,7 +18,7 @@ export type NamedTensors = Readonly<Record<string, Tensor>> | Iterable<readonly 
 export interface SaveOptions {
   /** Where to; default: a new `Blob`. */
   to?: SaveTarget | undefined;
-  /** Default: npy for one tensor, safetensors for several. */
+  /** Default: from the name of a file handle; otherwise npy for one tensor, safetensors for several. */
   format?: "npy" | "safetensors" | undefined;
   /** Metadata of a safetensors file. */
   metadata?: Readonly<Record<string, string>> | undefined;
@@ -60,7 +60,7 @@ export async function save(
   checkOptions<SaveOptions>(options, "save()", names, 'format: "npy"');
   const { to, format, metadata, signal } = options;
   const single = isTensor(tensors);
-  const wanted = format ?? (single ? "npy" : "safetensors");
+  const wanted = format ?? formatNamed(to) ?? (single ? "npy" : "safetensors");
   if (wanted !== "npy" && wanted !== "safetensors") {
     throw new TypeError(`format "${textOf(wanted)}" is not "npy" or "safetensors"`);
   }
@@ -78,6 +78,17 @@ export async function save(
   } finally {
     for (const tensor of held) tensor.release();
   }
+}
+
+/** The format that the name of a file handle asks for. */
+function formatNamed(to: SaveTarget | undefined): SaveOptions["format"] {
+  const { name } = Object(to) as { name?: unknown };
+  const [, suffix] = /[^.].*\.(\w+)$/.exec(String(name ?? "")) ?? [];
+  const known = suffix?.toLowerCase();
+  if (known === undefined || known === "npy" || known === "safetensors") return known;
+  throw new TypeError(
+    `save() does not write .${cut(suffix as string, 20)} files: name it .npy or .safetensors, or give the format`,
+  );
 }
 
 async function write(

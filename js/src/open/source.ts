@@ -15,10 +15,18 @@ export interface Source {
    * start, once.
    */
   readonly way: "any" | "again" | "once";
+  /** Whether each read is a request. */
+  readonly remote?: boolean;
+  /** If the first request asked only for the start of the file: for how many bytes. */
+  readonly begun?: number | undefined;
   /** The media type from the server. */
   readonly contentType?: string | null;
   /** Why `size` may be wrong, for the message about a file of the wrong length. */
   readonly doubt?: string | undefined;
+  /** The names of files beside it, if they are known. */
+  readonly beside?: readonly string[];
+  /** A file beside it. */
+  sibling?(name: string, signal?: AbortSignal): Promise<Source>;
   /** Verifies the size before it is relied on; UnsupportedError if it differs. */
   confirmSize?(signal?: AbortSignal): Promise<void>;
   /** The bytes from `start` up to `end` (undefined: to the end), in chunks. */

@@ -3,6 +3,7 @@ import { cut, tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type {
   AbortSignal,
   Blob as AnyBlob,
+  FileSystemDirectoryHandle as AnyDirectoryHandle,
   FileSystemFileHandle as AnyFileHandle,
   ReadableStream as AnyReadableStream,
   Response as AnyResponse,
@@ -25,6 +26,8 @@ export type OpenSource =
   | AnyURL
   | AnyBlob
   | AnyFileHandle
+  | AnyDirectoryHandle
+  | Iterable<AnyBlob & { readonly name: string }>
   | SyncAccessHandle
   | AnyResponse
   | AnyReadableStream
@@ -37,17 +40,22 @@ const MOST = 1 << 29;
 /** Bytes of a chunk of a source that has everything at once. */
 const CHUNK = 4 << 20;
 
-/** @internal The source for a user's argument; TypeError for anything else. */
+/**
+ * @internal The source for a user's argument; TypeError for anything else.
+ *
+ * @param isPart - whether only some of the bytes of a file of that name are needed
+ */
 export async function sourceOf(
   given: OpenSource,
   options: FetchOptions,
+  isPart: (name: string) => boolean,
   signal?: AbortSignal,
 ): Promise<Source> {
-  if (typeof given === "string") return sourceOfURL(given, options, signal);
+  if (typeof given === "string") return sourceOfURL(given, options, isPart, signal);
   if (ArrayBuffer.isView(given)) return arraySource(given);
   switch (tagOf(given)) {
     case "[object URL]":
-      return sourceOfURL((given as AnyURL).href, options, signal);
+      return sourceOfURL((given as AnyURL).href, options, isPart, signal);
     case "[object ArrayBuffer]":
     case "[object SharedArrayBuffer]":
       return arraySource(new Uint8Array(given as ArrayBuffer));
@@ -56,6 +64,16 @@ export async function sourceOf(
       return blobSource(given as Blob);
     case "[object FileSystemFileHandle]":
       return blobSource(await abortable(fileOf(given as FileSystemFileHandle), signal));
+    case "[object FileSystemDirectoryHandle]":
+      return folderSource(given as FileSystemDirectoryHandle, signal);
+    case "[object FileList]":
+    case "[object Array]": {
+      const files = [...(given as Iterable<File>)];
+      if (files.length > 0 && files.every((file) => tagOf(file) === "[object File]")) {
+        return listSource(files);
+      }
+      break;
+    }
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
@@ -67,7 +85,7 @@ export async function sourceOf(
   }
   throw new TypeError(
     "open() takes a URL, File, Blob, file handle, Response, ReadableStream, ArrayBuffer or typed " +
-      `array, not ${tagOf(given)}`,
+      `array, and the files or the directory handle of a sharded model, not ${tagOf(given)}`,
   );
 }
 
@@ -88,9 +106,14 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
 }
 
 /** Data already in this program, as a Blob. */
-async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
+async function sourceOfURL(
+  url: string,
+  options: FetchOptions,
+  isPart: (name: string) => boolean,
+  signal?: AbortSignal,
+) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
-  if (scheme === undefined) return httpSource(url, options, signal);
+  if (scheme === undefined) return httpSource(url, options, isPart(nameOf(url)), signal);
   const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
   return blobSource(await response.blob(), `the ${scheme} URL`);
 }
@@ -158,6 +181,56 @@ function blobSource(blob: Blob, name = cut((blob as File).name ?? "", 500) || "t
     },
     close() {},
   };
+}
+
+/** The index among the names of a folder. */
+function indexIn(names: readonly string[], what: string): string {
+  const found = names.filter((name) => name.endsWith(".index.json"));
+  if (found.length === 1) return found[0] as string;
+  const some = found.map((name) => cut(name, 100)).slice(0, 4);
+  throw new UnsupportedError(
+    `${what} needs one index of a sharded model, *.index.json, and has ${some.join(", ") || "none"}`,
+  );
+}
+
+/** The index among files, which are those of a folder. */
+function listSource(all: readonly File[]): Source {
+  // A directory picker lists those of folders within it, too.
+  const folderOf = (file: File) => file.webkitRelativePath?.replace(/[^/]*$/, "");
+  const called = indexIn(
+    all.map(({ name }) => name),
+    "the list of files",
+  );
+  const index = all.find(({ name }) => name === called) as File;
+  const files = new Map<string, File>();
+  for (const file of all) if (folderOf(file) === folderOf(index)) files.set(file.name, file);
+  return {
+    ...blobSource(index),
+    beside: [...files.keys()],
+    async sibling(name) {
+      const file = files.get(name);
+      if (file) return blobSource(file);
+      throw new UnsupportedError(`${cut(name)} is not among the files`);
+    },
+  };
+}
+
+/** The index in a folder. */
+async function folderSource(
+  folder: FileSystemDirectoryHandle,
+  signal?: AbortSignal,
+): Promise<Source> {
+  const names: string[] = [];
+  const keys = folder as unknown as { keys(): AsyncIterable<string> };
+  for await (const name of keys.keys()) names.push(name);
+  const open = async (name: string) => {
+    const handle = folder.getFileHandle(name).catch((cause: unknown) => {
+      throw new UnsupportedError(`${cut(name)} cannot be opened (${textOf(cause)})`, { cause });
+    });
+    return blobSource(await fileOf(await abortable(handle, signal)));
+  };
+  const index = indexIn(names, `the folder ${cut(folder.name)}`);
+  return { ...(await open(index)), beside: names, sibling: open };
 }
 
 function handleSource(handle: SyncAccessHandle): Source {

@@ -4,9 +4,10 @@
  */
 
 import { cut } from "../core/errors.js";
+import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
 import { malformed } from "./entry.js";
-import type { Source } from "./source.js";
+import { type Chunks, chunksOf, type Source } from "./source.js";
 
 /** One file within a zip file. */
 export interface Member {
@@ -19,6 +20,8 @@ export interface Member {
   readonly size: number;
   /** Where its own header begins. */
   readonly header: number;
+  /** Where its bytes begin, once they were entered. */
+  data: number;
   /** Where something else begins. */
   limit: number;
   /** Why it cannot be read. */
@@ -173,7 +176,7 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   const [size, packed, header] = sizes as [number, number, number];
   const crc = view.getUint32(at + 16, true);
   const why = whyNot(flags, method, size, packed);
-  return { name, deflated: method === 8, crc, packed, size, header, limit: 0, why };
+  return { name, deflated: method === 8, crc, packed, size, header, data: 0, limit: 0, why };
 }
 
 /** Why an entry cannot be read, from what its directory says. */
@@ -224,4 +227,64 @@ export async function enter(cursor: Cursor, member: Member): Promise<void> {
   }
   await cursor.take(extra, what);
   if (cursor.position + packed > limit) throw malformed(cursor.name, `"${cut(name)}": ${OVERLAPS}`);
+  member.data = cursor.position;
+}
+
+/**
+ * The bytes of an entry of a zip file, from a cursor that is at them: never more than the directory
+ * says, even if the packed bytes unpack to more. The CRC is compared at the end.
+ */
+export async function* unpacked(cursor: Cursor, member: Member, signal?: AbortSignal): Chunks {
+  const { name, size, packed, crc, deflated } = member;
+  const what = `"${cut(name)}"`;
+  const raw = cursor.chunks(packed, what);
+  let [count, sum] = [0, 0];
+  for await (const chunk of deflated ? inflated(raw, `${cursor.name}: ${what}`, signal) : raw) {
+    count += chunk.length;
+    if (count > size) break;
+    sum = crc32(chunk, sum);
+    yield chunk;
+  }
+  if (count !== size) {
+    const found = count > size ? "more" : `only ${count}`;
+    throw malformed(cursor.name, `${what} unpacks to ${found}, not to the ${size} bytes it claims`);
+  }
+  if (sum !== crc) throw malformed(cursor.name, `${what} is damaged: its CRC-32 does not match`);
+}
+
+/**
+ * Bytes that are inflated at once: browsers inflate all of a chunk, to 1032 times its size, before
+ * any of it is read.
+ */
+const PIECE = 1 << 14;
+
+async function* inflated(raw: Chunks, what: string, signal?: AbortSignal): Chunks {
+  let failure: { error: unknown } | undefined;
+  let left: Uint8Array = new Uint8Array(0);
+  const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      try {
+        if (left.length === 0) {
+          const { done, value } = await raw.next();
+          if (done) return controller.close();
+          left = value;
+        }
+        controller.enqueue(left.slice(0, PIECE)); // a copy: the stream may move it to another thread
+        left = left.subarray(PIECE);
+      } catch (error) {
+        failure = { error };
+        controller.error(error);
+      }
+    },
+    async cancel() {
+      await raw.return();
+    },
+  });
+  try {
+    yield* chunksOf(packed.pipeThrough(new DecompressionStream("deflate-raw")), signal);
+  } catch (error) {
+    if (failure) throw failure.error;
+    signal?.throwIfAborted();
+    throw malformed(what, `its deflated bytes are damaged (${(error as Error).message})`);
+  }
 }

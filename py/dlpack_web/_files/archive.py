@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .headers import Entry, Unreadable, malformed, npy_preamble
-from .local import Local, Reading, of_npy
+from .local import PIECE, Local, Reading, of_npy
 
 # No deflated data expands to more times its size: 258 bytes of 2 bits.
 _MOST_RATIO = 1032
@@ -33,6 +33,7 @@ class Archive:
         self._infos = {info.filename[:-4]: info for info in arrays}
         times = Counter(info.filename[:-4] for info in arrays)
         self.entries = [self._described(name, times[name]) for name in self._infos]
+        self._starts = {entry.name: entry.start for entry in self.entries}
 
     def _described(self, name: str, times: int) -> Entry | Unreadable:
         """What is known of an array without its elements."""
@@ -62,9 +63,17 @@ class Archive:
         """The elements of an array, and at the end the sum of all of its bytes."""
         what = f'"{entry.name[:100]}.npy" of {self.file.name}'
         with self._member(entry.name, what) as member:
-            member.read(entry.start)
+            start = self._starts[entry.name]
+            member.read(start)
+            if entry.start > start:
+                member.seek(entry.start)
             yield Reading(member, what)
-            member.read(1)  # checks its CRC
+            # Its CRC is checked at its end. Parts of what is stored are read alone.
+            if self._infos[entry.name].compress_type == zipfile.ZIP_DEFLATED:
+                while member.read(PIECE):
+                    pass
+            else:
+                member.read(1)
 
     @contextmanager
     def _member(self, name: str, what: str) -> Iterator[Any]:

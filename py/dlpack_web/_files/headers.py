@@ -38,7 +38,8 @@ _KINDS = {
     "T": "strings",
     "M": "times: save their counts, x.view('int64')",
     "m": "time spans: save their counts, x.view('int64')",
-    "V": "structures or raw bytes: save each field, or x.view('uint8')",
+    "V": "structures or raw bytes: save each field, or x.view('uint8'); if ml_dtypes made "
+    "them, give their dtype: 'bfloat16'",
 }
 
 
@@ -64,6 +65,7 @@ class Unreadable(NamedTuple):
     start: int
     nbytes: int
     why: str
+    columns: bool = False
 
 
 def malformed(what: str, why: str) -> NoReturn:
@@ -216,6 +218,8 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
     if name is None:
         kind = _KINDS.get(code[:1])
         lacks = "DLPack lacks: save it with another one"
+        if code == "f1":
+            lacks = "ml_dtypes writes: give the dtype 'float8_e5m2'"
         return None, f"{has} are {kind}" if kind else f"{has} {lacks}"
     dtype = DType(name)
     if dtype.itemsize == 1 or order == "<":
@@ -223,6 +227,15 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
     big = "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
     vague = "does not say that it is little-endian"
     return None, f"{has} {big if order == '>' else vague}"
+
+
+def is_raw(descr: str, dtype: DType) -> bool:
+    """Whether elements that NumPy wrote without their dtype may be of this one, as those
+    of ml_dtypes are: "<V2" of bfloat16, "<V1" and "<f1" of float8."""
+    code = descr[1:] if descr.startswith(("<", "|")) else descr
+    if code == "f1":
+        return dtype == "float8_e5m2"
+    return dtype not in NPY and dtype.bits % 8 == 0 and code == f"V{dtype.itemsize}"
 
 
 def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:
@@ -294,7 +307,7 @@ def parse_safetensors(
 def read_header(header: bytes, what: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What a header says, unchecked but for its form: of each name, and the
     metadata."""
-    found = _strict_json(header, what)
+    found = strict_json(header, what)
     metadata = found.pop("__metadata__", {})
     if not isinstance(metadata, dict) or any(
         not isinstance(value, str) for value in metadata.values()
@@ -308,8 +321,11 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _NESTED = re.compile(r"\[[^\]]*[\[{]|\{[^{}]*\{[^{}]*\{")
 
 
-def _strict_json(header: bytes, what: str) -> dict[str, Any]:
-    """Parses JSON and rejects everything ambiguous."""
+def strict_json(
+    header: bytes, what: str, numbers: str = "[0-9]{1,19}"
+) -> dict[str, Any]:
+    """Parses JSON and rejects everything ambiguous. numbers: the form of those that are
+    allowed."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -324,10 +340,10 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
             malformed(what, f"its header has {json.dumps(twice[:100]):.100} twice")
         return made
 
-    def plain(number: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,19}", number):
+    def plain(number: str) -> int | str:
+        if not re.fullmatch(numbers, number):
             malformed(what, f"its header has {number:.100} where a size is needed")
-        return int(number)
+        return int(number) if number.isdecimal() else number
 
     try:
         text = header.decode("utf-8")

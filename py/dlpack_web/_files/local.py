@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Buffer, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import chain
 from math import prod
 from pickle import PickleBuffer
 from stat import S_ISDIR, S_ISREG
@@ -27,6 +28,7 @@ from .headers import (
     check_shape,
     check_size,
     dtype_of_descr,
+    is_raw,
     looks_like_safetensors,
     malformed,
     nbytes_of,
@@ -35,6 +37,7 @@ from .headers import (
     read_npy,
     safetensors_length,
 )
+from .parts import part_of, runs_of
 
 # Bytes that are read, unpacked or uploaded at once.
 PIECE = 8 << 20
@@ -42,6 +45,8 @@ PIECE = 8 << 20
 # Of deflated data, as the gzip format and HTTP's encoding of that name have it.
 GZIP = b"\x1f\x8b\x08"
 
+# More bytes than a file has.
+_ALL = 1 << 62
 # Maximum number of pieces on their way to a GPU.
 _UNDER_WAY = 2
 
@@ -122,6 +127,12 @@ class Reading:
             filled += count
             if self._at is not None:
                 self._at += count
+
+    def skip(self, count: int) -> None:
+        if self._at is None:
+            self._file.seek(count, io.SEEK_CUR)
+        else:
+            self._at += count
 
 
 Local = Memory | Disk
@@ -204,7 +215,7 @@ class _Reader(io.RawIOBase):
 
 
 def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool) -> str:
-    """ "npy", "npz", "safetensors" or "raw"."""
+    """ "npy", "npz", "safetensors", "raw", or "index": of a sharded model."""
     if wanted == "raw":
         return wanted
     head = file.read(0, 16)
@@ -220,6 +231,8 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
         return "npy"
     if head.startswith((b"PK\3\4", b"PK\5\6")):
         return "npz"
+    if head.startswith(b"{") and file.name.lower().endswith(".json"):
+        return "index"
     if looks_like_safetensors(head) and not has_shape:
         return "safetensors"
     suffix = file.name.rpartition(".")[2].lower()
@@ -234,17 +247,37 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
     return "raw"
 
 
-def npy_entry(file: Local) -> Entry:
-    """The one tensor of a .npy file."""
+def npy_entry(file: Local, raw: DType | None) -> Entry:
+    """The one tensor of a .npy file. raw: the dtype of elements that were written without
+    it."""
     head = file.read(0, 12)
     before, length = npy_preamble(head, file.name)
     header = file.read(before, length)
     if len(header) < length:
         malformed(file.name, f"it ends after {file.size} bytes, within its header")
     found = of_npy("", header, head[6], before + length, file.size, file.name)
-    if isinstance(found, Unreadable):
+    if isinstance(found, Entry):
+        return found
+    entry = raw_in(found, raw)
+    if entry is None:
         malformed(file.name, f"it {found.why}")
-    return found
+    check_size(
+        file.name,
+        file.size,
+        entry.start,
+        entry.nbytes,
+        f"shape {list(entry.shape)} of {entry.dtype}",
+    )
+    return entry
+
+
+def raw_in(found: Unreadable, dtype: DType | None) -> Entry | None:
+    """The tensor of elements that NumPy wrote without their dtype, if they may be of this
+    one."""
+    if dtype is None or not is_raw(found.dtype, dtype):
+        return None
+    nbytes = nbytes_of(dtype, found.shape)
+    return Entry(found.name, dtype, found.shape, found.columns, found.start, nbytes)
 
 
 def of_npy(
@@ -254,7 +287,8 @@ def of_npy(
     descr, shape, columns = read_npy(header, what, version)
     dtype, why = dtype_of_descr(descr)
     if dtype is None:
-        return Unreadable(name, descr[:100], shape, start, max(size - start, 0), why)
+        nbytes = max(size - start, 0)
+        return Unreadable(name, descr[:100], shape, start, nbytes, why, columns)
     nbytes = nbytes_of(dtype, shape)
     check_size(what, size, start, nbytes, f"shape {list(shape)} of {dtype}")
     return Entry(name, dtype, shape, columns, start, nbytes)
@@ -290,6 +324,7 @@ class How(NamedTuple):
     device: Device | None
     dtype: DType | None
     progress: Progress | None
+    whole: bool = False
 
     @property
     def js_device(self) -> int:
@@ -377,6 +412,76 @@ async def load(source: Source, entry: Entry, how: How) -> Tensor:
     else:
         flat = await _to_gpu(source, entry, dtype, how)
     return shaped(flat, entry)
+
+
+async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
+    """Some of the elements: a view if all are in memory and aligned; otherwise only these
+    are read."""
+    part = part_of(key, entry.shape)
+    if entry.dtype.bits % 8:
+        malformed(
+            entry.name or "the file",
+            f"parts of {entry.dtype}, whose elements have less than a byte, are not "
+            "supported: load all of it, and index the tensor",
+        )
+    nbytes = nbytes_of(entry.dtype, part.loaded)
+    view = None if how.device is not None else _view_of(source, entry)
+    if view is not None:
+        with shaped(view, entry) as whole:
+            found = whole[key]
+        if how.dtype not in (None, entry.dtype):
+            with found:
+                found = found.to_device(CPU, dtype=how.dtype)
+        try:
+            _tell(how, nbytes, nbytes)
+        except BaseException:
+            found.release()
+            raise
+        return found
+    cut = entry._replace(shape=part.loaded, nbytes=nbytes)
+    if nbytes:
+        length, places = runs_of(part, entry)
+        cut = cut._replace(start=next(places))
+        if length < nbytes:
+            source = _Runs(source, length, chain([cut.start], places))
+    with await load(source, cut, how) as tensor:
+        return tensor[part.key]
+
+
+class _Runs:
+    """A source whose elements are not contiguous."""
+
+    def __init__(self, source: Source, length: int, places: Iterator[int]) -> None:
+        self._source, self._length, self._places = source, length, places
+
+    @contextmanager
+    def reading(self, entry: Entry) -> Iterator[Reading]:
+        # All bytes from the first on may be read.
+        with self._source.reading(entry._replace(nbytes=_ALL)) as found:
+            yield _RunsOf(found, entry.start, self._length, self._places)
+
+
+class _RunsOf(Reading):
+    """Reads the runs alone. place: where the file is."""
+
+    def __init__(
+        self, found: Reading, place: int, length: int, places: Iterator[int]
+    ) -> None:
+        self._found, self._place = found, place
+        self._length, self._places, self._left = length, places, 0
+
+    def into(self, memory: memoryview) -> None:
+        filled = 0
+        while filled < memory.nbytes:
+            if self._left == 0:
+                place, self._left = next(self._places), self._length
+                self._found.skip(place - self._place)
+                self._place = place
+            count = min(self._left, memory.nbytes - filled)
+            self._found.into(memory[filled : filled + count])
+            filled += count
+            self._place += count
+            self._left -= count
 
 
 async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tensor:

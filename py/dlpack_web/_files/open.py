@@ -1,10 +1,19 @@
 """Files of tensors: .npy, .npz, safetensors and raw elements, to the CPU or to a GPU."""
 
 import asyncio
+import os
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from functools import partial
 from itertools import islice
+from math import prod
 from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Self, SupportsIndex
@@ -16,11 +25,14 @@ from .._layout.dtype import DType, parse_dtype
 from .._layout.text import bounded, shown, type_of
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
-from . import local
+from . import local, shards
 from .archive import Archive
-from .headers import Entry, Unreadable, malformed
+from .headers import Entry, Unreadable, is_raw, malformed
 from .local import How, Progress
+from .parts import in_javascript, part_of
 
+# Tensors of a sharded model that are loaded at the same time.
+_AT_ONCE = 6
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
 
@@ -41,12 +53,83 @@ class TensorInfo(NamedTuple):
     nbytes: int
 
 
-type _Inside = _LocalInside | _JsInside
+type _Inside = _LocalInside | _Shards | _JsInside
+
+
+class TensorPart:
+    """A part of a tensor in a file, which `TensorFile.get_slice` returns: its properties
+    are known, and only its elements are loaded.
+
+    `get_slice(name)` is the whole tensor, `get_slice(name)[index]` a part of it. An index
+    has ints, slices, `...` and None, as that of a Tensor.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : DType or str
+        As in `TensorInfo`.
+    nbytes : int
+        Bytes of the elements in the file.
+
+    Examples
+    --------
+    >>> data = await dlw.save(None, {"w": np.arange(12.0).reshape(4, 3)})
+    >>> part = (await dlw.open(data)).get_slice("w")[1:3, ::-1]
+    >>> part.shape, part.nbytes
+    ((2, 3), 48)
+    >>> (await part.load()).numpy()
+    array([[5., 4., 3.],
+           [8., 7., 6.]])
+    """
+
+    def __init__(self, file: "TensorFile", name: str, key: Any = ()) -> None:
+        self._file, self._name, self._key = file, name, key
+        info = file.info(name)
+        self.shape, self.dtype = part_of(key, info.shape).shape, info.dtype
+        size = prod(info.shape)
+        self.nbytes = info.nbytes * prod(self.shape) // size if size else 0
+
+    def __getitem__(self, key: Any) -> "TensorPart":
+        if self._key != ():
+            raise TypeError(
+                "this is a part of a tensor: give all indices at once, get_slice(name)[i, j]"
+            )
+        return TensorPart(self._file, self._name, key)
+
+    async def load(self, dtype: Any = None) -> Tensor:
+        """Loads the elements, and only these, to the device that the file was opened for.
+
+        Parts that are loaded at the same time (`asyncio.gather`) share requests.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            Converts the elements; default: as the file was opened with.
+
+        Returns
+        -------
+        Tensor
+            A new one each time.
+
+        Raises
+        ------
+        BufferError
+            It cannot be read, or not without reading more of the file; then open the file
+            with ``whole=True``.
+        ReleasedError
+            The file was closed.
+        """
+        return await self._file._load_part(self._name, self._key, dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"<TensorPart of {self._name!r:.100}: {list(self.shape)} of {self.dtype}>"
+        )
 
 
 class TensorFile(Mapping[str, Tensor]):
-    """A file of several tensors (safetensors, npz): a mapping of their names to
-    Tensors, each loaded when it is first requested.
+    """A file of several tensors (safetensors, npz), or a model of several files: a
+    mapping of their names to Tensors, each loaded when it is first requested.
 
     `await file.load("a", "b")` loads some, `await file.load()` all; then `file["a"]`
     returns one. On the desktop, and where Python may block (JSPI), `file["a"]` loads it
@@ -116,14 +199,134 @@ class TensorFile(Mapping[str, Tensor]):
             dtype=self._how.dtype if dtype is None else parse_dtype(dtype)
         )
         for name in names or self._infos:
-            self._check(name)
-        return tuple([await self._load(name, how) for name in names or self._infos])
+            self._check(name, how)
+        wanted = tuple(names or self._infos)
+        inside = self._open()
+        if isinstance(inside, _JsInside) and inside.shards > 1:
+            return await self._side_by_side(wanted, how)
+        return tuple([await self._load(name, how) for name in wanted])
 
-    def _check(self, name: str) -> None:
+    async def _side_by_side(
+        self, names: tuple[str, ...], how: How
+    ) -> tuple[Tensor, ...]:
+        """Some at a time; the progress is that of all of them."""
+        limit = asyncio.Semaphore(_AT_ONCE)
+        done = dict.fromkeys(names, 0)
+        total = sum(self._infos[name].nbytes for name in done)
+
+        async def one(name: str) -> Tensor:
+            def report(loaded: int, _: int | None) -> None:
+                assert how.progress is not None
+                done[name] = loaded
+                how.progress(sum(done.values()), total)
+
+            async with limit:
+                own = how._replace(progress=how.progress and report)
+                return await self._load(name, own)
+
+        tasks = [asyncio.ensure_future(one(name)) for name in done]
+        try:
+            found = dict(zip(done, await asyncio.gather(*tasks), strict=True))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        return tuple(found[name] for name in names)
+
+    def get_slice(self, name: str) -> TensorPart:
+        """A tensor of which parts are loaded.
+
+        ``await file.get_slice("w")[1000:2000].load()`` reads the bytes of these rows alone.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        TensorPart
+            Index it, then ``await part.load()``.
+
+        Raises
+        ------
+        KeyError
+            No tensor has that name.
+
+        Examples
+        --------
+        >>> data = await dlw.save(None, {"w": np.arange(9)})
+        >>> (await (await dlw.open(data)).get_slice("w")[2:4].load()).numpy()
+        array([2, 3])
+        """
+        return TensorPart(self, name)
+
+    async def parts(
+        self, name: str, *, nbytes: int = 1 << 27, dtype: Any = None
+    ) -> AsyncGenerator[Tensor]:
+        """Loads a tensor in parts, for one that is larger than the memory or than a
+        buffer of the GPU.
+
+        Parameters
+        ----------
+        name : str
+        nbytes : int
+            Bytes in the file that a part has at most; default: 128 MiB, which every
+            device can bind.
+        dtype : dtype, optional
+            As in `load`.
+
+        Yields
+        ------
+        Tensor
+            Consecutive rows: release each when you no longer need it.
+
+        Raises
+        ------
+        BufferError
+            One row has more bytes.
+
+        Examples
+        --------
+        >>> data = await dlw.save(None, {"w": np.ones((5, 2), "f4")})
+        >>> async for rows in (await dlw.open(data)).parts("w", nbytes=16):
+        ...     print(rows.shape)
+        (2, 2)
+        (2, 2)
+        (1, 2)
+        """
+        info = self.info(name)
+        whole = self.get_slice(name)
+        if info.nbytes <= nbytes:
+            yield await whole.load(dtype)
+            return
+        rows = info.shape[0] if info.shape else 1
+        count = nbytes * rows // info.nbytes
+        if count < 1:
+            malformed(
+                self._name,
+                f"one row of tensor {shown(name)} has {info.nbytes // rows} bytes, more "
+                f"than {nbytes}: use get_slice() with an index for each axis",
+            )
+        for first in range(0, rows, count):
+            yield await whole[first : first + count].load(dtype)
+
+    async def _load_part(self, name: str, key: Any, dtype: Any) -> Tensor:
+        how = self._how
+        if dtype is not None:
+            how = how._replace(dtype=parse_dtype(dtype))
+        self._check(name, how)
+        tensor = await self._open().load_part(name, key, how)
+        if self._inside is None:
+            tensor.release()
+        self._open()
+        return tensor
+
+    def _check(self, name: str, how: How) -> None:
         """BufferError if that tensor cannot be loaded, KeyError if there is none."""
-        self.info(name)
+        dtype = self.info(name).dtype
         why = self._refused.get(name)
-        if why is None:
+        if why is None or (how.dtype is not None and is_raw(dtype, how.dtype)):
             return
         others = (each for each in self._infos if each not in self._refused)
         named = [shown(each) for each in islice(others, 5)]
@@ -153,7 +356,7 @@ class TensorFile(Mapping[str, Tensor]):
         return found
 
     def __getitem__(self, name: str) -> Tensor:
-        self._check(name)
+        self._check(name, self._how)
         inside = self._open()
         found = self._there(name)
         if found is not None:
@@ -211,21 +414,32 @@ async def open(
     dtype: Any = None,
     shape: SupportsIndex | Iterable[int] | None = None,
     format: str | None = None,
+    part: Any = None,
     progress: Progress | None = None,
+    whole: bool = False,
 ) -> Tensor | TensorFile:
-    """Opens a file of tensors: .npy, .npz, safetensors, or raw elements.
+    """Opens a file of tensors: .npy, .npz, safetensors, or raw elements; and a model of
+    several safetensors files by its index, model.safetensors.index.json.
 
     source: a URL (a str; in the browser), a path, bytes or any buffer; in the browser
     also JavaScript's File, Blob, Response, stream or file handle. A str without "://"
     is a path if that file exists, else, in the browser, a URL relative to the page.
+    The shards of a model are beside its index; a path may also be that of their folder,
+    and JavaScript may give a directory handle, or an array of the Files in it.
     device: elements are uploaded to a WebGPU device piece by piece, at most 32 MiB at a
     time, so a file may be larger than Python's memory. On the CPU, bytes in memory and
     paths on the desktop, which are mapped, are not copied; such a Tensor is read-only,
     and must not be used after the file has been truncated.
-    dtype: converts the elements, as in `to_device`; for raw elements, their own dtype.
+    dtype: converts the elements, as in `to_device`; for raw elements, and for those that
+    NumPy wrote without their dtype ("<V2" of ml_dtypes.bfloat16, "<f1"), their own dtype.
     shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or
     "raw"; default: detected from the first bytes, and raw if these show nothing and
     dtype is given.
+    part: of a file with one array, an index such as np.s_[1000:2000]: only these elements
+    are read. For several tensors, see `TensorFile.get_slice`. whole: whether more of the
+    file may be read than a part, where that is needed: all of it from a server without
+    ranges, a compressed array from its start, what lies between scattered elements. By
+    default these are errors.
     progress: called with the number of bytes of a tensor loaded so far, and their total
     (None if unknown); an exception in it ends the load.
 
@@ -253,16 +467,19 @@ async def open(
         None if target is CPU else target,
         None if dtype is None else parse_dtype(dtype),
         progress,
+        bool(whole),
     )
+    if part is not None:
+        views.items_of(part)
     sizes = None if shape is None else views.extents(shape)
     file = _local(source)
     if file is not None:
         try:
-            return await _open_local(file, format, sizes, how)
+            return await _open_local(file, format, sizes, part, how)
         except BaseException:
             file.close()  # the traceback keeps it
             raise
-    return await _open_js(source, format, sizes, how)
+    return await _open_js(source, format, sizes, part, how)
 
 
 def _local(source: Any) -> local.Local | None:
@@ -275,9 +492,9 @@ def _local(source: Any) -> local.Local | None:
                     "it, for example with urllib.request.urlretrieve, and open its path"
                 )
             return None
-        return local.open_path(source)
+        return local.open_path(shards.index_of(source))
     if isinstance(source, PathLike):
-        return local.open_path(fsdecode(source))
+        return local.open_path(shards.index_of(fsdecode(source)))
     if javascript.is_js(source):
         return None
     try:
@@ -293,7 +510,7 @@ def _local(source: Any) -> local.Local | None:
 
 
 async def _open_local(
-    file: local.Local, wanted: str | None, shape: Any, how: How
+    file: local.Local, wanted: str | None, shape: Any, part: Any, how: How
 ) -> Tensor | TensorFile:
     format = local.format_of(file, wanted, how.dtype is not None, shape is not None)
     if format != "raw" and shape is not None:
@@ -305,10 +522,62 @@ async def _open_local(
         if how.dtype is None:
             raise TypeError("raw elements need their dtype")
         entry = local.raw_entry(file, how.dtype, shape)
-        return await local.load(file, entry, how)
-    if format == "npy":
-        return await local.load(file, local.npy_entry(file), how)
-    return TensorFile(_LocalInside(file, format), file.name, how)
+    elif format == "npy":
+        entry = local.npy_entry(file, how.dtype)
+    elif part is not None:
+        raise TypeError(
+            f"{file.name} has several tensors: open it without part, then "
+            "file.get_slice(name)[...]"
+        )
+    else:
+        inside = _Shards(file) if format == "index" else _LocalInside(file, format)
+        return TensorFile(inside, file.name, how)
+    if part is not None:
+        return await local.load_part(file, entry, part, how)
+    return await local.load(file, entry, how)
+
+
+class _Shards:
+    """The tensors of a model in several files that Python reads."""
+
+    def __init__(self, index: local.Local) -> None:
+        self._files: dict[str, local.Local] = {}
+        self.infos: dict[str, TensorInfo] = {}
+        self.refused: dict[str, str] = {}
+        self._inside: dict[str, _LocalInside] = {}
+        try:
+            found, self.metadata = shards.read_index(index)
+            for shard in dict.fromkeys(found.values()):
+                path = os.path.join(os.path.dirname(index.name), shard)
+                file = self._files[shard] = local.open_path(path)
+                local.format_of(file, "safetensors", False, False)
+                inside = _LocalInside(file, "safetensors")
+                shards.check_names(shard, list(inside.infos), found, index.name)
+                self.infos |= inside.infos
+                self.refused |= inside.refused
+                self._inside |= dict.fromkeys(inside.infos, inside)
+        except BaseException:
+            self.close()
+            raise
+
+    async def load(self, name: str, how: How) -> Tensor:
+        return await self._of(name).load(name, how)
+
+    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
+        return await self._of(name).load_part(name, key, how)
+
+    def _of(self, name: str) -> "_LocalInside":
+        if not self._inside:
+            raise _core.ReleasedError("the file was closed")
+        return self._inside[name]
+
+    def waits(self, how: How) -> bool:
+        return IN_BROWSER and how.device is not None
+
+    def close(self) -> None:
+        """The files are closed when no tensor needs them."""
+        self._inside = {}
+        self._files = {}
 
 
 class _LocalInside:
@@ -322,9 +591,7 @@ class _LocalInside:
             entries = archive.entries
         else:
             entries, self.metadata = local.safetensors_entries(file)
-        self._entries = {
-            entry.name: entry for entry in entries if isinstance(entry, Entry)
-        }
+        self._entries = {entry.name: entry for entry in entries}
         self.infos = {
             entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
             for entry in entries
@@ -335,9 +602,25 @@ class _LocalInside:
         }
 
     async def load(self, name: str, how: How) -> Tensor:
+        return await local.load(self._there(), self._entry(name, how), how)
+
+    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
+        entry = self._entry(name, how)
+        return await local.load_part(self._there(), entry, key, how)
+
+    def _entry(self, name: str, how: How) -> Entry:
+        entry = self._entries[name]
+        if isinstance(entry, Entry):
+            return entry
+        raw = local.raw_in(entry, how.dtype)
+        if raw is None or raw.nbytes != entry.nbytes:
+            malformed(name, f"it {entry.why}")
+        return raw
+
+    def _there(self) -> local.Source:
         if self._source is None:
             raise _core.ReleasedError("the file was closed")
-        return await local.load(self._source, self._entries[name], how)
+        return self._source
 
     def waits(self, how: How) -> bool:
         return IN_BROWSER and how.device is not None
@@ -373,15 +656,27 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
 
 
 async def _open_js(
-    source: Any, format: str | None, shape: Any, how: How
+    source: Any, format: str | None, shape: Any, part: Any, how: How
 ) -> Tensor | TensorFile:
     wanted = {"format": format, "dtype": how.js_dtype, "shape": shape}
+    wanted["whole"] = how.whole
+    after = None
+    if part is not None:
+        wanted["part"], wanted["ellipsis"], after = in_javascript(part)
     args = source, how.js_device, javascript.options(wanted)
     kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
     if hasattr(found, "names"):
         inside = _JsInside(kept, found)
         return TensorFile(inside, inside.name, how)
-    return javascript.receive(javascript.calls().tensors.fromJs, found)
+    return _viewed(javascript.receive(javascript.calls().tensors.fromJs, found), after)
+
+
+def _viewed(tensor: Tensor, key: Any) -> Tensor:
+    """A view, if there is a key; releases the tensor."""
+    if key is None:
+        return tensor
+    with tensor:
+        return tensor[key]
 
 
 async def _loaded(
@@ -421,6 +716,7 @@ class _JsInside:
         self._kept, self._file = kept, file
         facts = javascript.invoke(javascript.calls().files.factsOf, file)
         self.name, infos = str(facts.name), facts.infos.to_py()
+        self.shards = int(facts.shards)
         self.metadata: dict[str, str] = dict(facts.metadata.to_py())
         self.refused = {name: why for name, _, _, _, why in infos if why}
         self.infos = {
@@ -433,7 +729,17 @@ class _JsInside:
         }
 
     async def load(self, name: str, how: How) -> Tensor:
-        options = javascript.options({"dtype": how.js_dtype})
+        return await self._load(name, {}, how)
+
+    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
+        ranges, ellipsis, after = in_javascript(key)
+        some = {"part": ranges, "ellipsis": ellipsis}
+        return _viewed(await self._load(name, some, how), after)
+
+    async def _load(self, name: str, some: dict[str, Any], how: How) -> Tensor:
+        options = javascript.options(
+            {"dtype": how.js_dtype, "whole": how.whole, **some}
+        )
         args = self._file, name, how.js_device, options
         _, found = await _loaded(how.progress, javascript.calls().files.load, *args)
         return javascript.receive(javascript.calls().tensors.fromJs, found)

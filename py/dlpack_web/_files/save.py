@@ -33,8 +33,8 @@ async def save(
     target: a path, a file object with `write`, in the browser JavaScript's
     WritableStream or file handle; None: the bytes are returned. tensors: a Tensor, an
     array, or any object that shares memory, or a mapping of names to these. format:
-    default: from the suffix of the path, else npy for one tensor and safetensors for a
-    mapping. metadata: a mapping of str to str, for safetensors files.
+    default: from the suffix of the path, and without one npy for one tensor and
+    safetensors for a mapping; ValueError for other suffixes. metadata: a mapping of str to str, for safetensors files.
 
     A GPU tensor is read back in pieces of at most 8 MiB, never copied as a whole. A
     regular file is replaced as a whole or not at all: a new file is written beside it,
@@ -77,13 +77,20 @@ async def save(
 
 def _format_of(target: Any, format: str | None, single: bool) -> str:
     if format is None:
-        is_path = isinstance(target, str)
-        suffix = os.path.splitext(target)[1].lower() if is_path else ""
+        name = target
+        if javascript.is_js(target):
+            name = getattr(target, "name", None)
+        suffix = os.path.splitext(name)[1].lower() if isinstance(name, str) else ""
         if suffix == ".npz":
             raise ValueError(
                 ".npz files cannot be written, only read: save as .safetensors"
             )
         known = {".npy": "npy", ".safetensors": "safetensors"}
+        if suffix and suffix not in known:
+            raise ValueError(
+                f"{shown(suffix, 20)} files are not written: name it .npy or .safetensors, or "
+                "give format="
+            )
         format = known.get(suffix, "npy" if single else "safetensors")
     if format not in ("npy", "safetensors"):
         raise ValueError(f"format must be 'npy' or 'safetensors', not {shown(format)}")

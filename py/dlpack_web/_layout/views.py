@@ -152,7 +152,7 @@ def select(old: Layout, key: Any) -> Layout:
     shape: list[int] = []
     strides: list[int] = []
     offset = axis = 0
-    for item in _expand(key, len(old.shape)):
+    for item in expand(key, len(old.shape)):
         if item is None:
             shape.append(1)
             strides.append(0)
@@ -165,20 +165,30 @@ def select(old: Layout, key: Any) -> Layout:
             shape.append(count)
             strides.append(stride * step)
         else:
-            position = item + extent if item < 0 else item
-            if not 0 <= position < extent:
-                raise IndexError(
-                    f"index {item} is out of bounds for axis {axis} with size {extent}"
-                )
-            offset += position * stride
+            offset += position(item, extent, axis) * stride
         axis += 1
     # An empty view has offset 0; its own could be past the end.
     return Layout(tuple(shape), tuple(strides), 0 if 0 in shape else offset)
 
 
-def _expand(key: Any, ndim: int) -> "list[int | slice | None]":
+def position(item: int, extent: int, axis: int) -> int:
+    """Counted from the start; IndexError: out of bounds."""
+    found = item + extent if item < 0 else item
+    if not 0 <= found < extent:
+        raise IndexError(
+            f"index {item} is out of bounds for axis {axis} with size {extent}"
+        )
+    return found
+
+
+def items_of(key: Any) -> "list[int | slice | EllipsisType | None]":
+    """The items of a key, each checked."""
+    return [_item(each) for each in (key if isinstance(key, tuple) else (key,))]
+
+
+def expand(key: Any, ndim: int) -> "list[int | slice | None]":
     """One item for each axis, and None for each new one."""
-    items = [_item(each) for each in (key if isinstance(key, tuple) else (key,))]
+    items = items_of(key)
     given = sum(each is not None and each is not ... for each in items)
     if items.count(...) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")

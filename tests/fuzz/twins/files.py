@@ -10,6 +10,7 @@ from typing import Any
 from differential import changed
 
 import dlpack_web as dlw
+from dlpack_web._files import shards
 
 from .shaders import STRANGE, pick
 
@@ -391,7 +392,111 @@ def file(given: str) -> Any:
         return {"metadata": opened.metadata, "found": found}
 
 
+# --- parts, and indexes of sharded models --------------------------------------------------------
+
+
+def bound(chance: random.Random) -> int | None:
+    usual = [None, 0, 1, 2, 3, -1, -2, 5]
+    return chance.choice(usual if chance.random() < 0.95 else [10**12, -(10**12)])
+
+
+def one_range(chance: random.Random) -> Any:
+    if chance.random() < 0.3:
+        return chance.choice([0, 0, 1, -1, 2, 99])
+    step = chance.choice([None, 1, 1, 2, -1, -2, 3, 0 if chance.random() < 0.1 else 7])
+    return [bound(chance), bound(chance), step] if chance.random() < 0.8 else None
+
+
+def part(chance: random.Random) -> dict[str, Any]:
+    data = chance.choice((npy, safetensors))(chance)
+    ranges = [one_range(chance) for _ in range(chance.choice((0, 1, 1, 2, 2, 3)))]
+    return {"bytes": data.hex(), "ranges": ranges}
+
+
+def part_of(given: dict[str, Any]) -> Any:
+    """The parts of all tensors of a file, or why they are refused."""
+    data = bytes.fromhex(given["bytes"])
+    key = tuple(
+        slice(None)
+        if each is None
+        else slice(*each)
+        if isinstance(each, list)
+        else each
+        for each in given["ranges"]
+    )
+    if data.startswith(b"\x93"):
+        return loaded(at_once(dlw.open(data, part=key)))
+    found = []
+    with at_once(dlw.open(data)) as opened:
+        for name in opened:
+            if not isinstance(opened.info(name).dtype, dlw.DType):
+                continue
+            try:
+                some = opened.get_slice(name)[key]
+                facts = [list(some.shape), some.nbytes]
+                found.append([name, *facts, *loaded(at_once(some.load()))])
+            except BufferError:
+                found.append([name, "data"])
+            except (IndexError, ValueError):
+                found.append([name, "value"])
+    return found
+
+
+def at_once(coroutine: Any) -> Any:
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+def index(chance: random.Random) -> dict[str, Any]:
+    count = chance.choice((1, 2, 2, 3))
+
+    def shard(i: int) -> str:
+        of = count if chance.random() < 0.97 else count + 1
+        usual = f"m-{i:05}-of-{of:05}.safetensors"
+        odd = [
+            "a.safetensors",
+            "..",
+            "../a",
+            "a/b",
+            "",
+            "a\\\\b",
+            "m-1-of-2.x",
+            "é",
+            ".a",
+        ]
+        return usual if chance.random() < 0.95 else chance.choice(odd)
+
+    numbers = [i for i in range(1, count + 1) if chance.random() < 0.97]
+    start = 0 if chance.random() < 0.1 else 1
+    pairs = [f'{key(chance)}:"{shard(i - 1 + start)}"' for i in numbers for _ in "ab"]
+    if chance.random() < 0.05:
+        pairs.append(f"{key(chance)}:{size(chance)}")
+    values = [f"{key(chance)}:{size(chance)}" for _ in range(chance.randrange(3))]
+    fields = [
+        f'"weight_map":{{{",".join(pairs)}}}',
+        f'"metadata":{{{",".join(values)}}}',
+    ]
+    if chance.random() < 0.05:
+        fields[0] = pick(chance, '"weight_map":[]', '"weights":{}', '"weight_map":5')
+    chance.shuffle(fields)
+    text = f"{{{','.join(fields[: chance.choice((1, 2, 2, 2))])}}}{space(chance)}"
+    beside = [shard(i) for i in range(1, count + 2) if chance.random() < 0.3]
+    return {"bytes": text.encode("utf-8", "surrogatepass").hex(), "beside": beside}
+
+
+def index_of(given: dict[str, Any]) -> Any:
+    found, metadata = shards.parse_index(bytes.fromhex(given["bytes"]), "it")
+    shards.check_numbers(found.values(), given["beside"], "it")
+    # Languages write numbers differently.
+    return [sorted(map(list, found.items())), [[key] for key in sorted(metadata)]]
+
+
 SUBJECTS = {
+    "part": (3, part, part_of),
+    "index": (1, index, index_of),
     "npy": (4, nearly(npy), file),
     "safetensors": (4, nearly(safetensors), file),
 }

@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { open } from "../../../js/dist/open/index.js";
+import { checkNames, parseIndex } from "../../../js/dist/open/shards.js";
 import { placeIn } from "../../../js/dist/webgpu/compiling.js";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/words.js";
@@ -77,6 +78,34 @@ async function file(hex) {
   return { metadata: opened.metadata, found };
 }
 
+async function part({ bytes: hex, ranges }) {
+  const bytes = bytesOf(hex);
+  if (bytes[0] === 0x93) return loaded(await open(bytes, { part: ranges }));
+  const opened = await open(bytes);
+  const found = [];
+  for (const name of opened.names) {
+    if (opened._why(name)) continue;
+    try {
+      const { shape, nbytes } = opened.info(name, { part: ranges });
+      const some = await loaded(await opened.load(name, { part: ranges }));
+      found.push([name, [...shape], nbytes, ...some]);
+    } catch (error) {
+      if (!(error.name in KINDS)) throw error;
+      found.push([name, KINDS[error.name]]);
+    }
+  }
+  opened.close();
+  return found;
+}
+
+function index({ bytes, beside }) {
+  const { shards, shardOf, metadata } = parseIndex(bytesOf(bytes), "it");
+  checkNames(shards, beside, "it");
+  const sorted = (pairs) =>
+    pairs.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  return [sorted([...shardOf]), sorted(Object.keys(metadata).map((key) => [key]))];
+}
+
 function frame(hex) {
   const { payload, ...fields } = decode(bytesOf(hex));
   const { from, to, type, ...facts } = fields;
@@ -128,6 +157,8 @@ const SUBJECTS = {
   place,
   dtype: (name) => dtypeNamed(name).packed >>> 0,
   device,
+  part,
+  index,
   npy: file,
   safetensors: file,
   npz: file,

@@ -106,7 +106,7 @@ test("tensors are read by their ranges alone", async () => {
   assert.equal(b.data[0], COUNT / 2);
   b.release();
   const start = SAFETENSORS.length - 2 * COUNT;
-  assert.deepEqual(asked.splice(0), ["bytes=0-", `bytes=${start}-${SAFETENSORS.length - 1}`]);
+  assert.deepEqual(asked.splice(0), ["bytes=0-131071", `bytes=${start}-${SAFETENSORS.length - 1}`]);
   for await (const [, tensor] of opened) tensor.release();
   const first = start - 2 * COUNT;
   assert.deepEqual(asked.splice(0), [`bytes=${first}-${SAFETENSORS.length - 1}`]);

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import sys
 import zipfile
 from importlib.util import find_spec
@@ -336,6 +337,98 @@ async def test_objects_of_javascript(where):
 
 
 @in_page
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+async def test_parts_of_what_is_behind_a_url(where):
+    url = made("m.safetensors", count=700_001, tensors=3)
+    with await dlw.open(url, device=where) as file:
+        two = file.get_slice("2")
+        assert (two.shape, two.dtype, two.nbytes) == ((700_001,), "uint32", 2_800_004)
+        asked = await asked_for(url)
+        keys = [
+            np.s_[5:9],
+            np.s_[6:8, None],
+            np.s_[-1],
+            np.s_[..., 20:2:-3],
+            np.s_[3:3],
+        ]
+        found = await asyncio.gather(*[two[key].load() for key in keys])
+        assert await asked_for(url) <= asked + 3
+        whole = np.arange(1_400_002, 2_100_003)
+        for key, tensor in zip(keys, found, strict=True):
+            with tensor:
+                assert (tensor.device.is_host, tensor.shape) == (
+                    where == "cpu",
+                    whole[key].shape,
+                )
+                assert (await tensor.to_host() == whole[key]).all()
+        with pytest.raises(IndexError, match="index 700001 is out of bounds"):
+            two[700_001]
+        assert [
+            rows.shape async for rows in released(file.parts("2", nbytes=1 << 21))
+        ] == [
+            (524_288,),
+            (175_713,),
+        ]
+    url = made("a.npy", count=700_001)
+    with await dlw.open(url, device=where, part=np.s_[..., 9:5:-1, None]) as tensor:
+        assert (await tensor.to_host()).tolist() == [[9], [8], [7], [6]]
+    with pytest.raises(ValueError, match="700001"):
+        await dlw.open(url, part=700_001)
+    without = made("a.npy", count=700_001, ranges=0)
+    with pytest.raises(BufferError, match=r"does not support ranges.*`whole`"):
+        await dlw.open(without, part=np.s_[5:7])
+    with await dlw.open(without, device=where, part=np.s_[5:7], whole=True) as tensor:
+        assert (await tensor.to_host()).tolist() == [5, 6]
+
+
+async def released(tensors):
+    async for tensor in tensors:
+        with tensor:
+            yield tensor
+
+
+async def asked_for(url):
+    import js
+
+    return int(
+        await (await js.fetch(f"/made/.asked?of={js.encodeURIComponent(url)}")).text()
+    )
+
+
+@pytest.mark.parametrize("order", "CF")
+async def test_parts_of_what_python_has(order, tmp_path):
+    array = np.asarray(
+        np.arange(3_000_000, dtype="f4").reshape(3000, 1000), order=order
+    )
+    path = written(tmp_path / "a.npy", array)
+    before = stats()["up"]
+    count = 0
+    for key in (
+        np.s_[7:9],
+        np.s_[:, 2],
+        np.s_[::-700, 5:7],
+        np.s_[2999, ::3],
+        np.s_[0:0],
+    ):
+        for source in (path, npz_of(array)):
+            if source is path:
+                tensor = await dlw.open(source, device="webgpu", part=key)
+            else:
+                with await dlw.open(source, device="webgpu") as file:
+                    tensor = await file.get_slice("a")[key].load()
+            with tensor:
+                assert (await tensor.to_host() == array[key]).all()
+            count += array[key].nbytes
+    assert stats()["up"] - before == count
+
+
+def npz_of(array):
+    file = io.BytesIO()
+    np.savez(file, a=array)
+    return file.getvalue()
+
+
+@in_page
 async def test_a_mapping_from_a_url():
     url = made("m.safetensors", count=1001, tensors=5)
     with await dlw.open(url, device="webgpu") as file:
@@ -376,6 +469,70 @@ async def of_the_origin(data, name):
 
     await write(data)
     return handle, write, lambda: folder.removeEntry(name)
+
+
+def model_of(count):
+    """The tensors of each file of a model, and its index."""
+    names = [f"m-{i + 1:05}-of-{count:05}.safetensors" for i in range(count)]
+    tensors = [{f"{i}.w": np.full((i + 1, 3), i, "f4")} for i in range(count)]
+    index = {f"{i}.w": name for i, name in enumerate(names)}
+    return dict(zip(names, tensors, strict=True)), json.dumps(
+        {"weight_map": index}
+    ).encode()
+
+
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+async def test_a_sharded_model_in_a_folder(where, tmp_path):
+    shards, index = model_of(8)
+    for name, tensors in shards.items():
+        await dlw.save(tmp_path / name, tensors)
+    (tmp_path / "m.index.json").write_bytes(index)
+    await is_that_model(await dlw.open(tmp_path, device=where), [])
+
+
+async def is_that_model(file, told):
+    with file:
+        assert sorted(file) == [f"{i}.w" for i in range(8)]
+        found = await file.load()
+        for name, tensor in zip(file, found, strict=True):
+            i = int(name[0])
+            assert (await tensor.to_host() == np.full((i + 1, 3), i)).all()
+            tensor.release()
+        assert told[-1:] in ([], [(12 * 36, 12 * 36)])
+        with await file.get_slice("7.w")[3, ::2].load() as part:
+            assert (await part.to_host()).tolist() == [7, 7]
+
+
+@in_page
+async def test_a_sharded_model_in_a_folder_of_the_origin():
+    import js
+
+    if not hasattr(js.navigator.storage, "getDirectory"):
+        pytest.skip("no file system of the origin here")
+    root = await js.navigator.storage.getDirectory()
+    folder = await root.getDirectoryHandle("a model", create=True)
+    shards, index = model_of(8)
+    data = {name: await dlw.save(None, tensors) for name, tensors in shards.items()}
+    files = []
+    for name, content in {**data, "m.index.json": index}.items():
+        handle = await folder.getFileHandle(name, create=True)
+        writable = await handle.createWritable()
+        await writable.write(js.Uint8Array.new(content))
+        await writable.close()
+        files.append(await handle.getFile())
+    told = []
+    try:
+        for source in (folder, js.Array.of(*files)):
+            told.clear()
+            options = {"device": "webgpu", "progress": lambda *args: told.append(args)}
+            await is_that_model(await dlw.open(source, **options), told)
+        await folder.removeEntry("m-00003-of-00008.safetensors")
+        with pytest.raises(
+            BufferError, match=r"m-00003-of-00008\.safetensors cannot be opened"
+        ):
+            await dlw.open(folder)
+    finally:
+        await root.removeEntry("a model", recursive=True)
 
 
 @in_page

@@ -1,0 +1,122 @@
+"""Parts of tensors in files: which bytes they have. Steps backwards, single positions and
+new axes are views of what is loaded: bytes are only read forwards."""
+
+from collections.abc import Iterator, Sequence
+from operator import index
+from typing import Any, NamedTuple
+
+from .._layout import views
+from .headers import Entry
+
+# JavaScript's limit of integers.
+_MOST = 2**53 - 1
+
+
+class Axis(NamedTuple):
+    """Positions of one axis that are loaded."""
+
+    start: int
+    size: int
+    step: int
+
+
+class Part(NamedTuple):
+    """axes: of the file. key: the part as a view of what is loaded of these."""
+
+    axes: list[Axis]
+    key: tuple[slice | int | None, ...]
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        counts = iter(self.loaded)
+        pairs = [(1 if each is None else next(counts), each) for each in self.key]
+        return tuple(count for count, each in pairs if each != 0)
+
+
+def part_of(key: Any, shape: Sequence[int]) -> Part:
+    """What an index selects; IndexError and TypeError as for `t[key]`."""
+    axes: list[Axis] = []
+    view: list[slice | int | None] = []
+    for item in views.expand(key, len(shape)):
+        if item is None:
+            view.append(None)
+            continue
+        extent = shape[len(axes)]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(extent)
+            count = max(0, -((start - stop) // step))
+            if step < 0:
+                start += max(count - 1, 0) * step
+            view.append(slice(None, None, -1 if step < 0 else None))
+            axes.append(Axis(start, count, abs(step)))
+        else:
+            start = views.position(item, extent, len(axes))
+            view.append(0)
+            axes.append(Axis(start, 1, 1))
+    return Part(axes, tuple(view))
+
+
+class Runs(NamedTuple):
+    """Where the bytes are: runs of `length`, whose offsets from the start of the file
+    ascend."""
+
+    length: int
+    places: Iterator[int]
+
+
+def runs_of(part: Part, entry: Entry) -> Runs:
+    """The runs of a part of at least one element."""
+    length = each = entry.dtype.itemsize
+    first = entry.start
+    outer: list[tuple[int, int]] = []  # the slowest first
+    pairs = list(zip(part.axes, entry.shape, strict=True))
+    for (start, count, step), extent in pairs if entry.columns else reversed(pairs):
+        first += start * each
+        if length == each and (count == 1 or step == 1):
+            length *= count
+        else:
+            outer.insert(0, (count, step * each))
+        each *= extent
+    return Runs(length, _places(first, outer))
+
+
+def _places(first: int, axes: Sequence[tuple[int, int]]) -> Iterator[int]:
+    if not axes:
+        yield first
+        return
+    (count, stride), *rest = axes
+    for i in range(count):
+        yield from _places(first + i * stride, rest)
+
+
+def in_javascript(key: Any) -> tuple[list[Any], int | None, tuple[Any, ...] | None]:
+    """The ranges of an index as JavaScript has them, before which of them `...` stands,
+    and the index that adds new axes; None: there are none."""
+    items = views.items_of(key)
+    given = [each for each in items if each is not None]
+    if given.count(...) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    ellipsis = given.index(...) if ... in given else len(given)
+    ranges = [
+        _number(each) if isinstance(each, int) else [_number(n) for n in _ends(each)]
+        for each in given
+        if isinstance(each, int | slice)
+    ]
+    after = None
+    if None in items:
+        kept = [each for each in items if not isinstance(each, int)]
+        after = tuple(slice(None) if isinstance(e, slice) else e for e in kept)
+    return ranges, ellipsis, after
+
+
+def _ends(given: Any) -> list[Any]:
+    return [given.start, given.stop, given.step]
+
+
+def _number(given: Any) -> int | None:
+    """A position, none of which is larger than JavaScript's limit."""
+    return None if given is None else max(-_MOST, min(index(given), _MOST))

@@ -1,0 +1,425 @@
+"""Parts of tensors in files, and models in several files: only their elements are read, and they are what an index of the whole
+gives. tests/js/open/file_parts.test.mjs has servers."""
+
+import asyncio
+import io
+import json
+import random
+import zipfile
+
+import numpy as np
+import pytest
+from conftest import run
+
+import dlpack_web as dlw
+
+WHOLE = np.arange(4096 * 64, dtype="f4").reshape(4096, 64)
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def npz(method=zipfile.ZIP_STORED, **arrays):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, array in arrays.items():
+            archive.writestr(f"{name}.npy", npy(array))
+    return file.getvalue()
+
+
+def saved(**tensors):
+    return run(dlw.save(None, tensors))
+
+
+def opened(source, **options):
+    return run(dlw.open(source, **options))
+
+
+def loaded(part, **options):
+    with run(part.load(**options)) as tensor:
+        return tensor.numpy().copy()
+
+
+def test_a_part_has_its_properties_before_it_is_loaded():
+    part = opened(saved(w=WHOLE)).get_slice("w")
+    assert (part.shape, part.dtype, part.nbytes) == ((4096, 64), "float32", 1 << 20)
+    rows = part[1000:2000, ::-2, None]
+    assert (rows.shape, rows.nbytes) == ((1000, 32, 1), 128_000)
+    assert isinstance(rows, dlw.TensorPart)
+    assert "[1000, 32, 1] of float32" in repr(rows)
+    assert np.array_equal(loaded(rows), WHOLE[1000:2000, ::-2, None])
+    assert np.array_equal(loaded(part), WHOLE)
+    assert loaded(part[3, 4], dtype="float16").dtype == "f2"
+
+
+def test_a_part_of_one_array():
+    for data in (npy(WHOLE), npy(np.asfortranarray(WHOLE))):
+        with opened(data, part=np.s_[8:10, ..., 3]) as tensor:
+            assert np.array_equal(tensor.numpy(), WHOLE[8:10, 3])
+    raw = WHOLE.tobytes()
+    with opened(raw, dtype="float32", shape=(-1 + 4097, 64), part=-1) as tensor:
+        assert np.array_equal(tensor.numpy(), WHOLE[-1])
+
+
+def test_a_part_of_a_mapped_file_is_a_view(tmp_path):
+    path = tmp_path / "w.npy"
+    np.save(path, WHOLE)
+    with opened(path, part=np.s_[5:7]) as tensor:
+        assert tensor.read_only
+        assert np.array_equal(tensor.numpy(), WHOLE[5:7])
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (4096, IndexError),
+        (-4097, IndexError),
+        ((0, 0, 0), IndexError),
+        ((..., ...), IndexError),
+        (slice(0, 5, 0), ValueError),
+        ("w", TypeError),
+        ([0, 1], TypeError),
+        (True, TypeError),
+        (1.0, TypeError),
+        (np.array([True]), TypeError),
+    ],
+)
+def test_what_is_not_a_part_is_refused(key, error):
+    with pytest.raises(error):
+        opened(saved(w=WHOLE)).get_slice("w")[key]
+    with pytest.raises(error):
+        opened(npy(WHOLE), part=key)
+
+
+def test_a_part_of_a_part_a_missing_tensor_and_a_closed_file():
+    file = opened(saved(w=WHOLE))
+    with pytest.raises(TypeError, match="all indices at once"):
+        file.get_slice("w")[1][2]
+    with pytest.raises(KeyError, match="no tensor 'v'"):
+        file.get_slice("v")
+    part = file.get_slice("w")[1:]
+    file.close()
+    with pytest.raises(dlw.ReleasedError):
+        run(part.load())
+    with pytest.raises(TypeError, match=r"several tensors.*get_slice"):
+        opened(saved(w=WHOLE), part=0)
+    with pytest.raises(BufferError, match="less than a byte"):
+        opened(bytes(8), dtype="int4", shape=16, part=np.s_[2:4])
+
+
+@pytest.mark.parametrize(
+    "key", [np.s_[5:5], np.s_[5:3], np.s_[9999:, :4], np.s_[7, 0:0]]
+)
+def test_a_part_without_elements(key):
+    for data in (saved(w=WHOLE), npz(w=WHOLE)):
+        assert loaded(opened(data).get_slice("w")[key]).shape == WHOLE[key].shape
+
+
+def test_huge_numbers_select_what_they_select_in_python():
+    part = opened(saved(w=WHOLE)).get_slice("w")
+    for key in (np.s_[-(10**30) : 10**30 : 4000], np.s_[10**30 :], np.s_[:: 10**20]):
+        assert np.array_equal(loaded(part[key]), WHOLE[key])
+
+
+def test_a_tensor_in_parts():
+    async def shapes(data, **options):
+        with await dlw.open(data) as file:
+            found = []
+            async for rows in file.parts("w", **options):
+                with rows:
+                    found.append(rows.numpy().copy())
+        return found
+
+    found = run(shapes(saved(w=WHOLE), nbytes=256 * 1000 + 255))
+    assert [len(each) for each in found] == [1000, 1000, 1000, 1000, 96]
+    assert np.array_equal(np.concatenate(found), WHOLE)
+    assert len(run(shapes(saved(w=WHOLE)))) == 1
+    assert run(shapes(saved(w=np.float32(3))))[0] == 3
+    assert run(shapes(saved(w=np.zeros((0, 5)))))[0].shape == (0, 5)
+    with pytest.raises(BufferError, match="one row of tensor 'w' has 256 bytes"):
+        run(shapes(saved(w=WHOLE), nbytes=255))
+
+
+def test_a_compressed_array_is_checked_to_its_end():
+    data = npz(zipfile.ZIP_DEFLATED, w=WHOLE)
+    assert np.array_equal(loaded(opened(data).get_slice("w")[7:9]), WHOLE[7:9])
+    broken = bytearray(data)
+    crc = zipfile.ZipFile(io.BytesIO(data)).infolist()[0].CRC.to_bytes(4, "little")
+    at = broken.rindex(crc)
+    broken[at] ^= 1
+    broken[14] ^= 1
+    with pytest.raises(BufferError, match="CRC"):
+        run(opened(bytes(broken)).get_slice("w")[7:9].load())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path):
+    chance = random.Random(seed)
+    shape = [chance.choice([0, 1, 2, 3, 5, 9, 40]) for _ in range(chance.randrange(4))]
+    dtype = chance.choice(["f4", "u1", "c8", "i8", "?"])
+    whole = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    if chance.random() < 0.5:
+        whole = np.asfortranarray(whole)
+
+    def item(extent):
+        def bound():
+            return chance.choice([None, chance.randrange(-extent - 2, extent + 3)])
+
+        if extent and chance.random() < 0.3:
+            return chance.randrange(-extent, extent)
+        return slice(bound(), bound(), chance.choice([None, 1, 2, 3, -1, -2, 50]))
+
+    key = [item(extent) for extent in shape[: chance.randrange(len(shape) + 1)]]
+    if len(key) == len(shape) or chance.random() < 0.3:
+        key.insert(
+            chance.randrange(len(key) + 1) if len(key) == len(shape) else len(key), ...
+        )
+    if chance.random() < 0.3:
+        key.insert(chance.randrange(len(key) + 1), None)
+    key = tuple(key)
+    expected = whole[key]
+    odd = saved(a=np.zeros(3, "u1"), w=whole.copy(order="C"))
+    files = [odd, npz(w=whole), npz(zipfile.ZIP_DEFLATED, w=whole)]
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(odd)
+    before = dlw.live_tensors()
+    for source in [*files, path]:
+        with opened(source) as file:
+            part = file.get_slice("w")[key]
+            assert part.shape == expected.shape
+            assert part.nbytes == expected.nbytes
+            told = []
+            assert np.array_equal(loaded(part), expected)
+    with opened(npy(whole), part=key, progress=lambda *a: told.append(a)) as tensor:
+        assert np.array_equal(tensor.numpy(), expected)
+        assert told[-1] == (expected.nbytes, expected.nbytes)
+    assert dlw.live_tensors() == before
+
+
+def test_parts_are_loaded_side_by_side():
+    async def both():
+        with await dlw.open(saved_data) as file:
+            part = file.get_slice("w")
+            found = await asyncio.gather(part[1:3].load(), part[2:4].load())
+            return [tensor.numpy().copy() for tensor in found]
+
+    saved_data = saved(w=WHOLE)
+    first, second = asyncio.run(both())
+    assert np.array_equal(first[1], second[0])
+
+
+# --- sharded models ---------------------------------------------------------------------------
+
+
+def name_of(i, count=3):
+    return f"model-{i:05}-of-{count:05}.safetensors"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """The folder of a model, and the contents of its index, which `index` writes."""
+    weight_map = {}
+    for i in (1, 2, 3):
+        tensors = {
+            f"layer.{i}.w": np.full((i, 4), i, "f4"),
+            f"layer.{i}.b": np.zeros(4),
+        }
+        weight_map |= dict.fromkeys(tensors, name_of(i))
+        run(dlw.save(tmp_path / name_of(i), tensors))
+    return tmp_path, weight_map
+
+
+def index(model, text=None):
+    folder, weight_map = model
+    path = folder / "model.safetensors.index.json"
+    contents = {"metadata": {"total_size": 1e3, "by": "us"}, "weight_map": weight_map}
+    path.write_text(json.dumps(contents) if text is None else text)
+    return path
+
+
+def test_a_sharded_model_is_one_file(model):
+    path = index(model)
+    for source in (path, str(path), path.parent, str(path.parent)):
+        with opened(source) as file:
+            assert len(file) == 6
+            assert file.metadata == {"total_size": "1000.0", "by": "us"}
+            assert file.info("layer.3.w") == ("float32", (3, 4), 48)
+            assert len(run(file.load())) == 6
+            assert file["layer.2.w"].numpy().tolist() == [[2.0] * 4] * 2
+            assert loaded(file.get_slice("layer.3.w")[1, 1:]).tolist() == [3.0] * 3
+        with pytest.raises(dlw.ReleasedError):
+            file["layer.1.w"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda f, _: (f / name_of(2)).unlink(), r"model-00002-of-00003"),
+        (
+            lambda _, m: [m.pop(f"layer.2.{part}") for part in "wb"],
+            r"it lacks shard 'model-00002-of-00003",
+        ),
+        (lambda _, m: m.pop("layer.2.b"), r"has tensor 'layer.2.b', .* does not list"),
+        (
+            lambda _, m: m.update({"layer.2.b": name_of(1)}),
+            r"'model-00002.*has tensor 'layer.2.b', .* says is in 'model-00001|lacks tensor",
+        ),
+        (
+            lambda _, m: m.update({"layer.9.b": name_of(1)}),
+            r"'model-00001.* lacks tensor 'layer.9.b'",
+        ),
+        (
+            lambda f, m: (
+                m.update({"layer.2.b": name_of(2, 4)}),
+                (f / name_of(2)).rename(f / name_of(2, 4)),
+            ),
+            r"contradict each other",
+        ),
+        (
+            lambda f, _: (f / name_of(4)).write_bytes((f / name_of(3)).read_bytes()),
+            r"'model-00004-of-00003.safetensors' is beside it",
+        ),
+        (lambda f, _: (f / name_of(3)).write_bytes(b"\x08" + bytes(15)), "model-00003"),
+        *[
+            (
+                lambda _, m, shard=shard: m.update({"layer.2.b": shard}),
+                "not the name of a",
+            )
+            for shard in ["../x.safetensors", "/etc/x", "a\\b", "..", "", 5, None]
+        ],
+    ],
+)
+def test_a_shard_that_is_missing_extra_or_contradictory_is_named(model, change, error):
+    before = dlw.live_tensors()
+    change(*model)
+    with pytest.raises((BufferError, FileNotFoundError), match=error):
+        opened(index(model))
+    assert dlw.live_tensors() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{}", "weight_map, an object"),
+        ('{"weight_map": []}', "weight_map, an object"),
+        ('{"weight_map": {"a": "b", "a": "c"}}', "has .a. twice"),
+        ("{'weight_map'", "not JSON"),
+        ('{"weight_map": {}, "metadata": 5}', "metadata is not an object"),
+        ('{"weight_map": {}, "metadata": {"a": NaN}}', "NaN"),
+    ],
+)
+def test_what_is_no_index_is_refused(model, text, error):
+    with pytest.raises(BufferError, match=error):
+        opened(index(model, text))
+
+
+def test_a_folder_without_one_index(model):
+    folder, _ = model
+    with pytest.raises(IsADirectoryError, match="no index of a sharded model"):
+        opened(folder)
+    path = index(model)
+    (folder / "other.index.json").write_bytes(path.read_bytes())
+    with pytest.raises(BufferError, match=r"several indexes: model\..*, other\."):
+        opened(folder)
+
+
+# --- dtypes that NumPy's files do not say ---------------------------------------------------------
+
+ML_DTYPES = [
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+]
+
+
+@pytest.mark.parametrize("name", ML_DTYPES)
+def test_what_ml_dtypes_wrote_is_read_with_its_dtype(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = np.array([[0.5, 1, 2], [4, 8, 0.25]], getattr(ml_dtypes, name))
+    bits = array.view("u1" if array.itemsize == 1 else "u2")
+    data = npy(array)
+    for columns in (False, True):
+        source = npy(np.asfortranarray(array)) if columns else data
+        with opened(source, dtype=name) as tensor:
+            assert (tensor.dtype, tensor.shape) == (name, (2, 3))
+            assert np.array_equal(tensor.numpy().view(bits.dtype), bits)
+    with opened(data, dtype=name, part=np.s_[1, ::-1]) as tensor:
+        assert np.array_equal(tensor.numpy().view(bits.dtype), bits[1, ::-1])
+    with opened(npz(a=array, b=np.ones(2, "f4"))) as file:
+        with pytest.raises(BufferError, match="give the"):
+            file["a"]
+        with run(file.load("a", dtype=name))[0] as tensor:
+            assert np.array_equal(tensor.numpy().view(bits.dtype), bits)
+        assert np.array_equal(
+            loaded(file.get_slice("a")[1:], dtype=name).view(bits.dtype), bits[1:]
+        )
+        with pytest.raises(BufferError):
+            run(file.load("a", dtype="float64"))
+    with pytest.raises(BufferError, match="give the"):
+        opened(data)
+
+
+@pytest.mark.parametrize(
+    ("descr", "dtype"),
+    [
+        ("<V2", "float16"),
+        ("<V2", "uint16"),
+        ("<V2", "float8_e5m2"),
+        ("<V1", "bfloat16"),
+        ("<V1", "float4_e2m1fn"),
+        ("<V1", "int4"),
+        ("<V4", "float32"),
+        (">V2", "bfloat16"),
+        ("<f1", "float8_e4m3fn"),
+        (">f1", "float8_e5m2"),
+        ("<U1", "bfloat16"),
+        ("|O", "bfloat16"),
+        ("[('a', '<V2')]", "bfloat16"),
+    ],
+)
+def test_bits_that_do_not_agree_are_refused(descr, dtype):
+    quoted = descr if descr[0] == "[" else repr(descr)
+    head = (
+        f"{{'descr': {quoted}, 'fortran_order': False, 'shape': (2,), }}".ljust(117)
+        + "\n"
+    )
+    data = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + head.encode() + bytes(4)
+    with pytest.raises(BufferError):
+        opened(data, dtype=dtype)
+
+
+def test_raw_elements_fill_their_file():
+    head = "{'descr': '<V2', 'fortran_order': False, 'shape': (2,), }".ljust(117) + "\n"
+    data = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + head.encode()
+    assert opened(data + bytes(4), dtype="bfloat16").shape == (2,)
+    for rest, error in ((bytes(3), "cut off"), (bytes(5), "follow the elements")):
+        with pytest.raises(BufferError, match=error):
+            opened(data + rest, dtype="bfloat16")
+
+
+def test_a_dtype_that_npy_lacks_is_not_saved_as_another():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(BufferError, match="save it as safetensors"):
+        run(dlw.save(None, np.zeros(2, ml_dtypes.bfloat16)))
+
+
+@pytest.mark.parametrize("name", ["x.pt", "x.npy.gz", "a.txt", "a.NPZ", "model-v1.2"])
+def test_another_suffix_is_not_written(name, tmp_path):
+    for tensors in (np.ones(3), {"a": np.ones(3)}):
+        with pytest.raises(ValueError, match=r"files (are not|cannot be) written"):
+            run(dlw.save(tmp_path / name, tensors))
+    assert list(tmp_path.iterdir()) == []
+    run(dlw.save(tmp_path / name, np.ones(3), format="npy"))
+    assert np.load(tmp_path / name).tolist() == [1, 1, 1]
+    for good in ("model", ".hidden", "a.NPY"):
+        run(dlw.save(tmp_path / good, np.ones(3)))
+        assert np.load(tmp_path / good).size == 3
