@@ -1,7 +1,6 @@
 import { DLPackError } from "../core/errors.js";
 import type { URL as AnyURL } from "../core/globals.js";
-import { watchForLeaks } from "../core/leaks.js";
-import { watchForWholeBuffers } from "../core/viewwatch.js";
+import { watchForLeaks, watchForWholeBuffers } from "../core/watch.js";
 import type { Bridge } from "./bridge.js";
 import { attach } from "./calls.js";
 import { moduleOf, type Pyodide } from "./host.js";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { format, inspect } from "node:util";
-import { watchForWholeBuffers } from "../../../js/dist/core/viewwatch.js";
+import { watchForWholeBuffers } from "../../../js/dist/core/watch.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 
 const four = () => Float32Array.of(1, 2, 3, 4);

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import process from "node:process";
 import { after, test } from "node:test";
-import { net } from "../../../js/dist/core/leaks.js";
+import { net } from "../../../js/dist/core/realm.js";
 import { connect } from "../../../js/dist/index.js";
 import { found } from "../../package/wheel/found.js";
 
