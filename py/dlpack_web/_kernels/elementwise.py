@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import _core
 from .._backends.calls import recorder
+from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
 from . import formulas
 from .arguments import Given, Signature, check_half, named
@@ -55,7 +56,7 @@ class ElementwiseKernel:
         """Submits, and returns the outputs.
 
         size: the number of elements, if all inputs are raw or numbers and no outputs
-        are given. BufferError for tensors of another dtype or device, for strided ones,
+        are given; without any tensor the output is on the default device. BufferError for tensors of another dtype or device, for strided ones,
         and for outputs that are read-only; ValueError for shapes that do not agree and
         numbers that do not fit; TypeError for other arguments.
 
@@ -71,6 +72,10 @@ class ElementwiseKernel:
         if size is None and recorder() is None and _core._again(*self._last, args):
             outputs = args[len(signature.inputs) :]
             return outputs[0] if len(outputs) == 1 else outputs
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        if size is not None and not tensors and len(args) == len(signature.inputs):
+            numbers = Given([], None, args, (), default_device().id)
+            return signature.onto(numbers, (size,), lambda made: self(*args, *made))
         given = signature.sort(args)
         shape = self._shape(given, size)
         return signature.onto(given, shape, lambda outputs: self._run(given, outputs))

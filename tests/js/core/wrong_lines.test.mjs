@@ -98,6 +98,11 @@ const LINES = [
   [(t) => t + 1, TypeError, /not a number.*\.data.*\.copy\(\)/],
   [(t) => `${t}`, TypeError, /not a string; \.toString\(\)/],
   [(_, g) => g.copy(), "UnsupportedError", /await tensor\.read\(\)/],
+  [
+    () => webgpu.requestDevice("high-performance"),
+    TypeError,
+    /options of requestDevice.*powerPreference: "high-performance" \}, not high-performance/,
+  ],
   [() => webgpu.requestDevice({ features: "shader-f16" }), TypeError, /list.*\["shader-f16"\]/],
   [() => new webgpu.Kernel(SOURCE), TypeError, /source is a string.*new Kernel\(device, wgsl\)/],
   [
