@@ -14,6 +14,7 @@ typedef struct tensor_object {
   PyObject *weakrefs;
   PyObject *interrupt; /* the class of what ended a request for a buffer, or NULL */
   uint32_t views;      /* exported buffers; each has a hold of its own */
+  uint32_t on_gpu;     /* also once released, for the message */
 } tensor_object;
 
 static PyTypeObject *base_type;   /* the type below */
@@ -57,9 +58,12 @@ int dlw_is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
 static dlw_tensor *held(PyObject *self) {
   dlw_tensor *tensor = as_tensor(self)->tensor;
   if (tensor != NULL) return tensor;
-  return (void *)PyErr_Format(dlw_ReleasedError,
-                              "this Tensor was released; make a new one from the array "
-                              "it shared");
+  PyErr_SetString(dlw_ReleasedError,
+                  as_tensor(self)->on_gpu
+                      ? "this Tensor was released; upload the elements again"
+                      : "this Tensor was released; make a new one from the array it "
+                        "shared");
+  return NULL;
 }
 
 dlw_tensor *dlw_tensor_of(PyObject *obj) {
@@ -77,6 +81,7 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor) {
   }
   as_tensor(self)->tensor = tensor;
   as_tensor(self)->root = tensor->root;
+  as_tensor(self)->on_gpu = !dlw_is_host(dlw_dl(tensor)->device);
   link_alive(as_tensor(self));
   return self;
 }

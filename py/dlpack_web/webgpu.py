@@ -81,16 +81,31 @@ async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
     one. So you can run a notebook's cell twice, and label="second" requests a separate
     device.
 
-    limits: those of DeviceOptions, for example maxBufferSize=2**30 (bytes). Limits that you do
-    not name have WebGPU's defaults, except maxBufferSize and
-    maxStorageBufferBindingSize, which are the adapter's; on the desktop they are all
-    the adapter's. features: a list of WebGPU's names; the default is shader-f16,
-    subgroups and timestamp-query, as far as the adapter has them. powerPreference and
-    label are WebGPU's, too.
+    Parameters
+    ----------
+    **limits : DeviceOptions
+        Limits by WebGPU's names, for example maxBufferSize=2**30 (bytes). Limits that
+        you do not name have WebGPU's defaults, except maxBufferSize and
+        maxStorageBufferBindingSize, which are the adapter's; on the desktop they are all
+        the adapter's. Also features, a list of WebGPU's names (default: shader-f16,
+        subgroups and timestamp-query, as far as the adapter has them), powerPreference
+        and label.
 
-    BufferError says why there is no device: no WebGPU, no package wgpu or too old a
-    version, no adapter, or a limit above the adapter's. TypeError: no such limit.
+    Returns
+    -------
+    Device
+        Its `gpu` is the GPUDevice.
 
+    Raises
+    ------
+    BufferError
+        No WebGPU, no package wgpu or too old a version, no adapter, or a limit above the
+        adapter's.
+    TypeError
+        No such limit.
+
+    Examples
+    --------
     >>> device = await dlw.webgpu.request_device(maxBufferSize=2**28)
     >>> device.gpu.limits.maxBufferSize == 2**28
     True
@@ -99,12 +114,23 @@ async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
 
 
 def use_device(gpu_device: Any) -> Device:
-    """Registers a GPUDevice made elsewhere; the same device gets the same id. In the
-    browser pass a JsProxy, or the device of wgpu-py or webgpu over one; on the desktop
-    a wgpu.GPUDevice.
+    """Registers a GPUDevice made elsewhere; the same device gets the same id.
 
     You keep ownership: the device is never destroyed here.
 
+    Parameters
+    ----------
+    gpu_device : GPUDevice
+        In the browser a JsProxy, or the device of wgpu-py or webgpu over one; on the
+        desktop a wgpu.GPUDevice.
+
+    Returns
+    -------
+    Device
+        What `device=` takes.
+
+    Examples
+    --------
     >>> import js
     >>> adapter = await js.navigator.gpu.requestAdapter()
     >>> device = dlw.webgpu.use_device(await adapter.requestDevice())

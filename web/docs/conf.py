@@ -19,7 +19,7 @@ import dlpack_web
 project = "dlpack-web"
 author = "the dlpack-web project"
 version = release = dlpack_web.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 extensions += ["blocks", "from_docstrings", "roles", "search_index"]  # of _tools
 exclude_patterns = ["CONVENTIONS.md", "_*"]
 root_doc = "index"
@@ -36,6 +36,8 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!dlpack_web\.).*")]
 # TypeDoc's member headings are deeper than the levels that get anchors.
 suppress_warnings = ["myst.header"]
 
+napoleon_google_docstring = False
+napoleon_preprocess_types = True
 autodoc_mock_imports = ["anywidget"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -229,8 +229,9 @@ export function fromOrt(
   options: common.TakeOptions = {},
 ): Tensor {
   const value = ((Object(given) as any).ort_tensor ?? given) as OrtTensor;
-  const { type, location, dims } = Object(value) as OrtTensor;
+  const { type, location } = Object(value) as OrtTensor;
   if (typeof location !== "string") return common.takeOther(given, "an ort.Tensor", options);
+  const { dims } = value;
   if (location === "none") throw new ReleasedError(`this ort.Tensor ${type} was disposed`);
   if (location !== "gpu-buffer" && !location.startsWith("cpu")) {
     throw new UnsupportedError(

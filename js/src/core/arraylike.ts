@@ -1,6 +1,6 @@
 /**
- * Using a tensor as an array, a number or a string throws an error that says what to pass instead.
- * Without it `array.set(tensor)` copies nothing, `tensor + 1` is a string, and `new Blob([tensor])`
+ * Using a tensor as an array, a number, a string or another library's tensor throws an error that says
+ * what to do instead. Without it `array.set(tensor)` copies nothing, `tensor + 1` is a string, and `new Blob([tensor])`
  * holds a name.
  */
 import { CPU } from "./dlpack.js";
@@ -15,6 +15,26 @@ export type NotArray = "a Tensor is not an array: use tensor.data or tensor.copy
 
 /** The properties that code reads first of an array. */
 const ARRAYS = /^(length|byteLength|0|[1-9]\d*)$/;
+
+/** What to use instead of names that tensors of other libraries, or of Python, have. */
+const INSTEAD: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    "use its data, or webgpu.ElementwiseKernel and ReductionKernel, since it computes nothing":
+      "abs add argMax argmax div dot exp log matMul matmul max mean min mul neg pow relu sqrt sub sum",
+    "use data or copy(), or on a GPU await read()":
+      "array arraySync dataSync get numpy toArray tolist",
+    "use Tensor.from(new Float32Array(n), { shape }), or bridge.empty(shape)": "fill ones zeros",
+    "use reshape(shape)": "expandDims flatten ravel squeeze unsqueeze view",
+    "use permute([1, 0])": "T transpose",
+    "use to(device, { dtype })": "asType astype cast",
+    "use Tensor.from(tensor), or copy()": "clone",
+    "use release()": "dispose",
+    "use console.log(tensor)": "print",
+    "use shape": "dims",
+    "use ndim": "rank",
+    'fromArrow(…, { nulls: "mask" }) returns which elements are valid': "validity",
+  }).flatMap(([way, names]) => names.split(" ").map((name) => [name, way] as const)),
+);
 
 /** Throws an error that says what to use instead of the tensor. */
 function refuse(tensor: Tensorlike, what: string): void {
@@ -45,11 +65,8 @@ export const notArray: object = new Proxy(
       if (typeof key === "string" && ARRAYS.test(key) && tensor.device) {
         refuse(tensor, `is not an array and has no ${key}`);
       }
-      if (key === "validity" && tensor.device) {
-        throw new TypeError(
-          'a Tensor has no nulls: fromArrow(…, { nulls: "mask" }) returns which elements are valid',
-        );
-      }
+      const way = INSTEAD.get(key as string);
+      if (way && tensor.device) throw new TypeError(`a Tensor has no ${key as string}: ${way}`);
       return Reflect.get(target, key, tensor);
     },
     set(target, key, value, tensor) {

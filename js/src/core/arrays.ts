@@ -92,10 +92,11 @@ function checkAttached(array: AnyTypedArray): void {
   }
 }
 
-/** Implements `Tensor.fromTypedArray`. */
+/** Implements `Tensor.fromTypedArray` and, as `verb`, `Tensor.from`. */
 export function fromTypedArray(
   array: AnyTypedArray,
-  options: FromTypedArrayOptions,
+  options: FromTypedArrayOptions = {},
+  verb = "fromTypedArray()",
 ): ManagedTensor {
   const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
   if (own === undefined) {
@@ -104,7 +105,7 @@ export function fromTypedArray(
     );
   }
   const names = { shape: 1, dtype: 1, strides: 1, offset: 1, padded: 1 } as const;
-  checkOptions<FromTypedArrayOptions>(options, "fromTypedArray()", names, "shape: [2, 3]");
+  checkOptions<FromTypedArrayOptions>(options, verb, names, "shape: [2, 3]");
   checkAttached(array);
   const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
   if (!arrayHolds(array, type)) {

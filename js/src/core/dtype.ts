@@ -189,11 +189,27 @@ function unpadded(name: string): DType {
   if (lane && lane.packed >>> 16 === 1 && Number(lanes) > 1 && Number(lanes) < 65536) {
     return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
   }
+  const given = textOf(name);
   const needed = dtypes.map((dtype) => dtype.name);
   throw new UnsupportedError(
-    `dtype "${textOf(name)}" is not one of ${needed} or a vector: float32x4`,
-    { given: textOf(name), needed },
+    `dtype "${given}" is unknown: use ${
+      meantBy(given) ??
+      "bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, complex64, another name " +
+        "of DLPack's, or a vector's, float32x4"
+    }`,
+    { given, needed },
   );
+}
+
+/** The dtype for a short name, or one of another library: "float32" for "float", "f32", Float32Array. */
+function meantBy(given: string): string | undefined {
+  const word = /^(?:function )?(bf|[fiu])(?:loat|i?nt)?(\d*)(?:array\b|$)/i.exec(given);
+  const [, letter = "", bits] = word ?? [];
+  const kinds = { f: "float", i: "int", u: "uint", bf: "bfloat" };
+  const name = `${kinds[letter.toLowerCase() as "f"]}${bits || 32}`;
+  if (byName.has(name)) return name;
+  const size = ["half", "single", "double"].indexOf(given);
+  return size < 0 ? undefined : `float${16 << size}`;
 }
 
 /**

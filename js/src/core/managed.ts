@@ -8,8 +8,7 @@ import { WEBGPU } from "./dlpack.js";
 import { bytesOf, type CopyOf, type DType, type DTypeName, type TypedArray } from "./dtype.js";
 import { gather, putBytes } from "./elements.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
-import { type Hold, net } from "./leaks.js";
-import { counts } from "./realm.js";
+import { counts, type Hold, net } from "./realm.js";
 import {
   checkShape,
   checkStrides,
@@ -97,7 +96,7 @@ export class ManagedTensor {
   readonly start: number;
   /** The hold; 0 = released. */
   handle: number;
-  /** See core/leaks.ts. */
+  /** See core/watch.ts. */
   watcher: FinalizationRegistry<Hold> | null;
   /** The last `data`. */
   view: TypedArray | null;

@@ -44,3 +44,20 @@ export const counts = shared("counts", () => ({ live: 0 }));
 export function liveTensors(): number {
   return counts.live;
 }
+
+/** The hold of a forgotten tensor. */
+export interface Hold {
+  readonly storage: { release(handle: number): void };
+  readonly handle: number;
+  readonly label: string;
+}
+
+/** Set by `connect(pyodide, { debug: true })`; see watch.ts. */
+interface Net {
+  /** Releases forgotten tensors. */
+  registry: FinalizationRegistry<Hold> | null;
+  /** Gets each new `tensor.data` over memory that is larger than the tensor. */
+  onView?: (view: ArrayBufferView) => void;
+}
+
+export const net = shared<Net>("net", () => ({ registry: null }));

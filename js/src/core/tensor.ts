@@ -103,7 +103,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   static fromTypedArray<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
     array: A,
-    options: FromTypedArrayOptions<D> & { dtype?: HeldBy<A, D> | undefined } = {},
+    options?: FromTypedArrayOptions<D> & { dtype?: HeldBy<A, D> | undefined },
   ): Tensor<D> {
     return new Tensor<D>(fromTypedArray(array, options));
   }
@@ -140,13 +140,23 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * A tensor over the memory of a typed array, a tensor (a second hold), or an object with
    * `[Symbol.for("dlpack.exchange")]`, which adapters add to their library's tensors.
    *
+   * @param x - what has the elements
+   * @param options - of a typed array alone, as {@link Tensor.fromTypedArray} has them
+   * @returns a tensor, which the caller releases
    * @throws UnsupportedError for a wrong description; TypeError for anything else
    */
   static from<D extends DTypeName>(x: Tensor<D>): Tensor<D>;
-  static from<A extends AnyTypedArray>(x: A): Tensor<DTypeOf<A>>;
+  static from<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
+    x: A,
+    options?: FromTypedArrayOptions<D> & { dtype?: HeldBy<A, D> | undefined },
+  ): Tensor<D>;
   static from(x: Exchangeable): Tensor;
-  static from(x: AnyTypedArray | Exchangeable): Tensor {
-    return ArrayBuffer.isView(x) ? Tensor.fromTypedArray(x) : new Tensor(exchangeLayer().take(x));
+  static from(x: AnyTypedArray | Exchangeable, options?: FromTypedArrayOptions): Tensor {
+    if (ArrayBuffer.isView(x)) return new Tensor(fromTypedArray(x, options, "Tensor.from()"));
+    const made = new Tensor(exchangeLayer().take(x));
+    if (options === undefined) return made;
+    made.release();
+    throw new TypeError("Tensor.from() has options for typed arrays only: use reshape(shape)");
   }
 
   /**

@@ -78,7 +78,9 @@ export async function takeAsync(
 function noTensor(x: unknown): TypeError {
   const hint = Array.isArray(x)
     ? "; give a typed array, as new Float32Array(…) makes it"
-    : adapterHint(x);
+    : ArrayBuffer.isView(x)
+      ? "; Tensor.from(array) makes one"
+      : adapterHint(x);
   return new TypeError(
     `${tagOf(x)} is not a tensor: it lacks [Symbol.for("dlpack.exchange")]${hint}`,
   );

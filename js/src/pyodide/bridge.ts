@@ -134,10 +134,16 @@ export class Bridge {
    * A `dlpack_web.Tensor` over the tensor's memory, with a hold of its own: without a copy, or with
    * exactly one if the memory is a JS array (or another Pyodide's).
    *
+   * @param tensor - a tensor, or what {@link Bridge.tensor} makes one of: a typed array, or an object
+   * with `[Symbol.for("dlpack.exchange")]`
+   * @param options - `copy`: true always copies; false throws if a copy is needed
    * @returns a PyProxy, for the caller to `destroy()`
-   * @throws CopyError if a copy is needed and `copy` is false
+   * @throws CopyError if a copy is needed and `copy` is false; TypeError for anything else
    */
-  toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
+  toPython(
+    tensor: AnyTypedArray | Exchangeable,
+    options: { copy?: boolean | undefined } = {},
+  ): PyProxy {
     checkOptions<typeof options>(options, "toPython()", { copy: 1 }, "copy: true");
     if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
     const handle = this.hold(tensor._managed, options.copy);
@@ -160,8 +166,15 @@ export class Bridge {
     )) as CopyOf<D>[];
   }
 
-  #takenToPython(x: Exchangeable, options: { copy?: boolean | undefined }): PyProxy {
-    return releasing(take(x), (taken) => this.toPython(taken, options));
+  #takenToPython(
+    x: AnyTypedArray | Exchangeable,
+    options: { copy?: boolean | undefined },
+  ): PyProxy {
+    if (!ArrayBuffer.isView(x)) return releasing(take(x), (made) => this.toPython(made, options));
+    const { copy } = options; // what #fromJS copied is copied into Python's memory in any case
+    return releasing(this.#fromJS(x, options), (made) =>
+      this.toPython(made, copy ? undefined : options),
+    );
   }
 
   /** @internal A new hold in the C core, as a number that Python can carry. */

@@ -9,8 +9,11 @@ export type { ConnectOptions };
  * Connects JS with a Pyodide: loads the `dlpack_web` wheel unless it is installed, and connects the
  * two. Calling it again returns the same bridge. Needs no `unsafe-eval`.
  *
- * @param pyodide - the result of `loadPyodide()` (0.29 or newer), in this page or worker
- * @throws UnsupportedError for a Pyodide that is too old, DLPackError if the wheel does not load
+ * @param pyodide - the result of `loadPyodide()`, in this page or worker: Pyodide 0.29 or 314
+ * @param options - `wheel`: where the wheel is; `debug`: release and report forgotten tensors
+ * @returns the bridge, the same for each call
+ * @throws UnsupportedError for another version of Pyodide, DLPackError if the wheel does not load,
+ * TypeError for what is no Pyodide
  */
 export async function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise<Bridge> {
   const names = { wheel: 1, debug: 1 } as const;

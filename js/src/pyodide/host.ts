@@ -3,6 +3,7 @@ import {
   DeviceLostError,
   DLPackError,
   ReleasedError,
+  tagOf,
   UnsupportedError,
 } from "../core/errors.js";
 import type { CoreExports, WasmHost } from "./heap.js";
@@ -38,7 +39,9 @@ interface PyodideModule extends MemorySource {
   readonly _Py_EMSCRIPTEN_SIGNAL_HANDLING?: number;
 }
 
-/** The oldest Pyodide on which the private parts below were tested. */
+/** The versions of Pyodide on which the private parts below were tested. */
+export const SERVED = "Pyodide 0.29 and 314";
+/** The oldest of them. */
 const OLDEST = "0.29";
 
 const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" | "object"> = {
@@ -52,19 +55,30 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   ...{ release: 1, error_kind: 1, error_text: 1, on_drop: 1, on_run: 1, on_wait: 1 },
 };
 
-/** The Emscripten module of a Pyodide; throws UnsupportedError naming what is missing. */
+/**
+ * The Emscripten module of a Pyodide.
+ *
+ * @throws UnsupportedError for a version that is too old, or lacks what is needed; TypeError for what is
+ * no Pyodide
+ */
 export function moduleOf(pyodide: Pyodide): PyodideModule {
   const version = pyodide?.version;
   if (typeof version !== "string" || typeof pyodide.pyimport !== "function") {
-    throw new TypeError("connect() needs what loadPyodide() resolves to");
+    throw new TypeError(
+      `connect() needs what loadPyodide() resolves to, connect(await loadPyodide()), not ${tagOf(pyodide)}`,
+    );
   }
   const module = (pyodide as { _module?: Record<string, unknown> })._module ?? {};
   const missing = Object.entries(NEEDED).flatMap(([name, type]) =>
     typeof module[name] === type ? [] : [`_module.${name}`],
   );
-  if (missing.length === 0) return module as unknown as PyodideModule;
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(version) ?? [];
+  const isOld = Number(major) === 0 && Number(minor) < 29;
+  if (!isOld && missing.length === 0) return module as unknown as PyodideModule;
+  const why = isOld ? "is too old" : `lacks ${missing.join(", ")}`;
   throw new UnsupportedError(
-    `Pyodide ${version} lacks ${missing.join(", ")}; dlpack-web needs Pyodide ${OLDEST} or newer`,
+    `Pyodide ${version} ${why}: dlpack-web serves ${SERVED}; load one of these, such as ` +
+      "npm's pyodide@^314.0.0",
     { given: version, needed: OLDEST },
   );
 }

@@ -1,11 +1,10 @@
 import { DLPackError } from "../core/errors.js";
 import type { URL as AnyURL } from "../core/globals.js";
-import { watchForLeaks } from "../core/leaks.js";
-import { watchForWholeBuffers } from "../core/viewwatch.js";
+import { watchForLeaks, watchForWholeBuffers } from "../core/watch.js";
 import type { Bridge } from "./bridge.js";
 import { attach } from "./calls.js";
 import { moduleOf, type Pyodide } from "./host.js";
-import { findWheel, install, isInstalled, lastLine } from "./wheel.js";
+import { checkABI, findWheel, install, isInstalled, lastLine } from "./wheel.js";
 
 /** Options of `connect`. */
 export interface ConnectOptions {
@@ -36,7 +35,11 @@ export async function load(pyodide: Pyodide, options: ConnectOptions): Promise<B
 }
 
 async function join(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge> {
-  const undo = isInstalled(pyodide) ? undefined : install(pyodide, await findWheel(wheel));
+  let undo: (() => void) | undefined;
+  if (!isInstalled(pyodide)) {
+    checkABI(pyodide);
+    undo = install(pyodide, await findWheel(wheel));
+  }
   try {
     return attachTo(pyodide);
   } catch (error) {

@@ -1,8 +1,8 @@
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import type { GPUBuffer } from "../core/globals.js";
-import { watchOver } from "../core/leaks.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
+import { watchOver } from "../core/watch.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice } from "../webgpu/buffers.js";
 import { deviceWithId } from "../webgpu/device.js";

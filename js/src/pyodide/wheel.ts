@@ -4,10 +4,13 @@
  */
 import { DLPackError, UnsupportedError } from "../core/errors.js";
 import type { URL as AnyURL } from "../core/globals.js";
-import type { Pyodide } from "./host.js";
+import { type Pyodide, SERVED } from "./host.js";
 
 /** The version of this JavaScript and of its wheel. */
 const VERSION = "0.1.0";
+
+/** The ABIs of Pyodide for which the wheel is built, as its name lists them. */
+export const ABIS: readonly string[] = ["2025_0", "2026_0", "2026_5"];
 
 /** The wheel beside this code in the npm package; bundlers recognise this form. */
 const shippedWheel = () =>
@@ -122,6 +125,18 @@ export function isInstalled(pyodide: Pyodide): boolean {
     `Python has dlpack_web ${version}, and this JavaScript is dlpack-web ${VERSION}: the versions ` +
       "must be equal. Load the wheel of that version, or none, into a fresh Pyodide",
     { given: version, needed: VERSION },
+  );
+}
+
+/** Throws UnsupportedError for a Pyodide whose ABI the wheel is not built for: it could not be loaded. */
+export function checkABI(pyodide: Pyodide): void {
+  const name = "PYEMSCRIPTEN_ABI_VERSION";
+  const abi = withModule(pyodide, "sysconfig", (it) => it.get_config_var(name));
+  if (abi === undefined || ABIS.includes(abi)) return;
+  throw new UnsupportedError(
+    `Pyodide ${pyodide.version} has the ABI ${abi}, and dlpack-web ${VERSION} is built for ` +
+      `${ABIS.join(", ")}: it serves ${SERVED}`,
+    { given: abi, needed: ABIS },
   );
 }
 

@@ -18,8 +18,9 @@ export async function explain(
   const errors = (await messagesOf(module)).filter(({ type }) => type === "error");
   const places = errors.map(({ lineNum, linePos }) => placeIn(source, parts, lineNum, linePos));
   const lines = places.map(({ where, line, column }, i) => {
+    const row = source[line - 1] ?? "";
     const caret = `${" ".repeat(Math.max(column - 1, 0))}^`;
-    return `${where}:${column}: ${errors[i]?.message}\n${source[line - 1] ?? ""}\n${caret}`;
+    return `${where}:${column}: ${errors[i]?.message}\n${row}\n${caret}${helpFor(row)}`;
   });
   const text = lines.length > 0 ? lines.join("\n") : cause.message;
   return kernelError(record, `compiling kernel "${label}"`, label, text, cause, places[0]?.number);
@@ -47,6 +48,20 @@ export function placeIn(
     return { where: `${name}, line ${number}`, line: row, column: position, number };
   }
   return { where: `generated source, line ${line}`, line, column, number: undefined };
+}
+
+/** What other languages have and WGSL has not, and what to write (Python's are in _backends/model/wgsl.py). */
+const HELP: readonly (readonly [RegExp, string])[] = [
+  [/\*\*/, "WGSL has no **: write pow(x, 2.0)"],
+  [/\b(?:np|numpy|math|torch|jnp|cp|tf)\.\w/i, "functions of WGSL have no prefix: write sin(x)"],
+  [/\?[^:]*:|\bif\b[^{]*\belse\b/, "a choice of values is select(otherwise, value, condition)"],
+  [/\b(?:and|or|not|True|False)\b/, "WGSL has && || ! true false"],
+];
+
+/** A line of help for a row that does not compile; "" without any. */
+export function helpFor(row: string): string {
+  const found = HELP.find(([written]) => written.test(row));
+  return found ? `\nhelp: ${found[1]}` : "";
 }
 
 /** The compiler's messages; none if WebGPU cannot report them (bun-webgpu 0.1 throws). */

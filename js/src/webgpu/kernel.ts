@@ -1,4 +1,4 @@
-import { tagOf, UnsupportedError } from "../core/errors.js";
+import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
@@ -8,6 +8,7 @@ import {
   type Argument,
   checkArgumentCount,
   checkRun,
+  checkSource,
   checkWorkgroups,
   countOf,
   type Given,
@@ -93,14 +94,10 @@ export class Kernel {
     options: KernelOptions = {},
     parts: readonly Part[] = [],
   ) {
-    if (typeof wgsl !== "string") {
-      throw new TypeError(
-        `a kernel's source is a string of WGSL, not ${tagOf(wgsl)}: new Kernel(device, wgsl)`,
-      );
-    }
     const names = { entry: 1, label: 1, check: 1 } as const;
     checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
     const { entry = "main", label = entry, check = true } = options;
+    checkSource(wgsl, entry);
     const record = useDevice(device);
     checkAlive(record);
     this._record = record;

@@ -1,5 +1,6 @@
 /** Asynchronous code, loaded at the first use of any of it. */
 export { batchError, explain, runError } from "./compiling.js";
+export { FrameLoop } from "./frameloop.js";
 export {
   fitting,
   fittingIfAlive,

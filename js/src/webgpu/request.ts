@@ -116,7 +116,8 @@ const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
 
 /** Implements `webgpu.requestDevice`. */
 export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
-  checkOptions(options, "requestDevice()", null, "maxBufferSize: 2 ** 30");
+  const example = 'maxBufferSize: 2 ** 30, powerPreference: "high-performance"';
+  checkOptions(options, "requestDevice()", null, example);
   const { features: given, powerPreference, label, ...limits } = options;
   const isIterable = typeof given === "object" && Symbol.iterator in Object(given);
   const features = isIterable ? [...given] : given;
@@ -129,8 +130,8 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(
         // In Python: no_limit(name, given)
-        `${name}: ${textOf(asked)} is neither a WebGPU limit with a number, nor one of features, ` +
-          "powerPreference, label",
+        `${name}: ${textOf(asked)} is not a number for a limit of WebGPU; options are such limits by ` +
+          "name, for example maxBufferSize, and features, powerPreference, label",
       );
     }
     if (!(asked >= 0)) {

@@ -1,6 +1,7 @@
 /** Moving sources of a page, and their updates, for frames.ts. */
 import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { HTMLVideoElement, MediaStream, MediaStreamTrack } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
 import type { ImageSource } from "./images.js";
 
 /**
@@ -8,6 +9,32 @@ import type { ImageSource } from "./images.js";
  * video track, or a stream that has one (a camera's, a screen's, a canvas's).
  */
 export type FrameSource = ImageSource | MediaStream | MediaStreamTrack;
+
+/** Statistics of `webgpu.frames`. */
+export interface FrameStats {
+  /** Number of frames returned. */
+  frames: number;
+  /** Pictures that a video showed but that were skipped, since the one before took too long. */
+  skipped: number;
+  /** Frames per second, over the last second. */
+  fps: number;
+  /** Milliseconds from taking a frame until the GPU had done all that was submitted with it. */
+  ms: number;
+  /** The most frames pending on the GPU when another one was taken; 1 at most. */
+  late: number;
+  /** Bytes of a frame. */
+  bytes: number;
+  /** Bytes of tensors that this device uploaded and read back during the last frame. */
+  moved: number;
+}
+
+/** The frames of a source, in order; see `webgpu.frames`. */
+export interface Frames extends AsyncIterableIterator<Tensor> {
+  /** Ends it without an error, also while a frame is pending. */
+  stop(): void;
+  readonly stats: FrameStats;
+  return(): Promise<IteratorResult<Tensor>>;
+}
 
 /** The source for a caller's argument; TypeError or UnsupportedError if it cannot be one. */
 export function sourceOf(given: FrameSource): Source {
@@ -25,6 +52,11 @@ export function sourceOf(given: FrameSource): Source {
 
 /** A source that shows a series of pictures. */
 export interface Source {
+  /** Called when there is a new picture. */
+  wake: () => void;
+  /** Called when nothing more will come, with the error if there is one; sets `ended` at first. */
+  end: (error?: unknown) => void;
+  ended: { readonly error: unknown } | null;
   /** Whether it shows a new picture. */
   fresh: boolean;
   /** Skipped pictures. */
@@ -32,36 +64,35 @@ export interface Source {
   /** Whether its picture may be gone before it is taken. */
   readonly mayLose: boolean;
   readonly image: ImageSource;
-  /**
-   * @param wake - called when there is a new picture
-   * @param end - called when nothing more will come, with the error if there is one
-   */
-  start(wake: () => void, end: (error?: unknown) => void): void;
+  start(): void;
   /** Reports the next new picture, once. */
   watch(): void;
   stop(): void;
 }
 
+/** What a source is before anything listens to it. */
+function unheard(image: ImageSource, mayLose: boolean) {
+  const end = function (this: Pick<Source, "ended">, error?: unknown) {
+    this.ended ??= { error };
+  };
+  return { wake() {}, end, ended: null, skipped: 0, mayLose, image };
+}
+
 /** A canvas, say: new with each frame of the display, which hidden tabs have none of. */
 function drawnSource(image: ImageSource): Source {
-  let wake = () => {};
   let asked: number | undefined;
   const source: Source = {
+    ...unheard(image, false),
     fresh: true,
-    skipped: 0,
-    mayLose: false,
-    image,
-    start(given) {
-      wake = given;
-    },
+    start() {},
     watch() {
       asked = request(() => {
         source.fresh = true;
-        wake();
+        source.wake();
       });
     },
     stop() {
-      wake = () => {};
+      source.wake = () => {};
       if (asked !== undefined) cancel(asked);
     },
   };
@@ -84,7 +115,6 @@ function cancel(asked: number): void {
 
 /** A <video>: new whenever it shows another picture. */
 function videoSource(video: HTMLVideoElement): Source {
-  let wake = () => {};
   let asked: number | undefined;
   let shown: number | undefined;
   let unlisten = () => {};
@@ -93,18 +123,15 @@ function videoSource(video: HTMLVideoElement): Source {
     asked = undefined;
   };
   const source: Source = {
+    ...unheard(video, true),
     fresh: false,
-    skipped: 0,
-    mayLose: true,
-    image: video,
-    start(given, end) {
-      wake = given;
-      const failed = () => end(unplayable(video));
+    start() {
+      const failed = () => source.end(unplayable(video));
       // A <video> says nothing of a camera that was unplugged; its track does.
       const tracks = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
       const over = () => tracks.length > 0 && tracks.every((each) => each.readyState === "ended");
       const ended = ({ target }: { target: unknown }) => {
-        if (target === video || over()) end();
+        if (target === video || over()) source.end();
       };
       for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
       video.addEventListener("error", failed);
@@ -115,7 +142,7 @@ function videoSource(video: HTMLVideoElement): Source {
       // A stream may report a picture before it has one; the next comes soon.
       source.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
       if (video.error) failed();
-      else if (over()) end();
+      else if (over()) source.end();
       else source.watch();
     },
     watch() {
@@ -125,11 +152,11 @@ function videoSource(video: HTMLVideoElement): Source {
         if (shown !== undefined) source.skipped += Math.max(presentedFrames - shown - 1, 0);
         shown = presentedFrames;
         source.fresh = true;
-        wake();
+        source.wake();
       });
     },
     stop() {
-      wake = () => {};
+      source.wake = () => {};
       forget();
       unlisten();
     },
@@ -160,8 +187,8 @@ function trackSource(track: MediaStreamTrack): Source {
   Object.assign(video, { muted: true, playsInline: true, srcObject: new MediaStream([track]) });
   const source = videoSource(video);
   const { start, stop } = source;
-  source.start = (wake, end) => {
-    start(wake, end);
+  source.start = () => {
+    start();
     video.play().catch(() => {}); // ended before it began
   };
   source.stop = () => {

@@ -24,13 +24,32 @@ export function pull(
   const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
   const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
   const code = whole ? PIXELS : fromTexture(tensor.dtype.name, channels);
-  dispatch(record, what, code, tensor, "storage", texture, [x, Math.ceil(groups / x)], after);
+  const y = Math.ceil(groups / x);
+  const { gpu } = record.device;
+  const make = () => {
+    const module = gpu.createShaderModule({ code });
+    return gpu.createComputePipeline({ layout: "auto", compute: { module } });
+  };
+  const passes = { what, type: "storage", after, key: code, make } as const;
+  submit(record, tensor, passes, (encoder, pipeline, entry) => {
+    const view = texture.createView({ mipLevelCount: 1 });
+    const layout = pipeline.getBindGroupLayout(0);
+    const entries = [entry, { binding: 1, resource: view }];
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
+    pass.dispatchWorkgroups(x, y);
+    pass.end();
+  });
 }
 
 /**
- * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size.
+ * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size: by a render pass,
+ * which takes the format that a canvas is shown in. Firefox 153 crashes with other formats, and few
+ * devices let shaders store to it.
  *
  * @param what - names the operation in what it fails with
+ * @param premultiplied - whether colours are multiplied by alpha, as a canvas has them
  */
 export function draw(
   record: DeviceRecord,
@@ -38,27 +57,11 @@ export function draw(
   tensor: ManagedTensor,
   texture: GPUTexture,
   after: Outcome | null,
-): Outcome | null {
-  const code = toStorageTexture(tensor.dtype.name, tensor.shape[2] as number);
-  const groups = [Math.ceil(texture.width / 8), Math.ceil(texture.height / 8)] as const;
-  return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, after);
-}
-
-/**
- * The same on what a canvas shows, premultiplied: by a render pass, which takes the format that the
- * canvas is shown in. Firefox 153 crashes with other formats, and few devices let shaders store to
- * it.
- */
-export function paint(
-  record: DeviceRecord,
-  what: string,
-  tensor: ManagedTensor,
-  texture: GPUTexture,
-  after: Outcome | null,
+  premultiplied: boolean,
 ): Outcome | null {
   const { gpu } = record.device;
   const { format } = texture as { format: GPUTextureFormat };
-  const code = toFragments(tensor.dtype.name, tensor.shape[2] as number);
+  const code = toFragments(tensor.dtype.name, tensor.shape[2] as number, premultiplied);
   const make = () => {
     const module = gpu.createShaderModule({ code });
     const fragment = { module, targets: [{ format }] };
@@ -82,39 +85,6 @@ export function paint(
     pass.draw(3, 1, 0, texture.width); // "instance" number width, which the shader then knows
     pass.end();
   });
-}
-
-/** Runs a shader over a tensor, `@binding(0)`, and a texture, `@binding(1)`. */
-function dispatch(
-  record: DeviceRecord,
-  what: string,
-  code: string,
-  tensor: ManagedTensor,
-  type: TensorUse,
-  texture: GPUTexture,
-  [x, y]: readonly [number, number],
-  after: Outcome | null,
-): Outcome | null {
-  const { gpu } = record.device;
-  const make = () => {
-    const module = gpu.createShaderModule({ code });
-    return gpu.createComputePipeline({ layout: "auto", compute: { module } });
-  };
-  return submit(
-    record,
-    tensor,
-    { what, type, after, key: code, make },
-    (encoder, pipeline, entry) => {
-      const view = texture.createView({ mipLevelCount: 1 });
-      const layout = pipeline.getBindGroupLayout(0);
-      const entries = [entry, { binding: 1, resource: view }];
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
-      pass.dispatchWorkgroups(x, y);
-      pass.end();
-    },
-  );
 }
 
 /** Whether a shader writes to the tensor. */
@@ -225,8 +195,11 @@ fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count
 }`;
 }
 
-/** WGSL of a tensor's pixel number `i`. */
-function pixelOf(dtype: string, channels: number): string {
+/**
+ * WGSL that draws a tensor's elements, by a triangle over all of the texture, whose width is the instance's
+ * number.
+ */
+function toFragments(dtype: string, channels: number, premultiplied: boolean): string {
   const [g, b] = channels === 1 ? [0, 0] : [1, 2];
   const value =
     dtype === "uint8" ? "unpack4x8unorm(words[i / 4])[i % 4]" : "saturate(bitcast<f32>(words[i]))";
@@ -240,25 +213,7 @@ fn pixel(number: u32) -> vec4f {
   let i = number * ${channels};
   let a = ${channels === 4 ? "element(i + 3)" : "1f"};
   return vec4f(element(i), element(i + ${g}), element(i + ${b}), a);
-}`;
 }
-
-/** WGSL that draws a tensor's elements, one pixel each thread. */
-function toStorageTexture(dtype: string, channels: number): string {
-  return `${pixelOf(dtype, channels)}
-@group(0) @binding(1) var image: texture_storage_2d<rgba8unorm, write>;
-
-@compute @workgroup_size(8, 8)
-fn main(@builtin(global_invocation_id) id: vec3u) {
-  let size = textureDimensions(image);
-  if (any(id.xy >= size)) { return; }
-  textureStore(image, id.xy, pixel(id.y * size.x + id.x));
-}`;
-}
-
-/** WGSL that draws them by a triangle over all of the canvas, whose width is the instance's number. */
-function toFragments(dtype: string, channels: number): string {
-  return `${pixelOf(dtype, channels)}
 struct Corner {
   @builtin(position) at: vec4f,
   @location(0) @interpolate(flat, either) width: u32,
@@ -268,6 +223,6 @@ struct Corner {
 }
 @fragment fn colours(corner: Corner) -> @location(0) vec4f {
   let it = pixel(u32(corner.at.y) * corner.width + u32(corner.at.x));
-  return vec4f(it.rgb * it.a, it.a);
+  return ${premultiplied ? "vec4f(it.rgb * it.a, it.a)" : "it"};
 }`;
 }

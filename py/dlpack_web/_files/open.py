@@ -24,6 +24,7 @@ from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import bounded, shown, type_of
 from .._tensor.device import CPU, await_default_device, parse_device
+from .._tensor.hints import awaited
 from .._tensor.tensor import Tensor
 from . import local, shards
 from .archive import Archive
@@ -407,6 +408,7 @@ class TensorFile(Mapping[str, Tensor]):
         return f"<TensorFile {self._name}: {len(self)} tensors, {state}>"
 
 
+@awaited("nothing is opened", "dlw.open(…)")
 async def open(
     source: Any,
     *,

@@ -15,11 +15,13 @@ from .. import _core
 from .._backends import javascript, owner_of
 from .._backends.calls import refuse_recorded
 from .._layout.text import shown, type_of
+from .._tensor.hints import awaited
 from .._tensor.tensor import Tensor, from_dlpack, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE
 
 
+@awaited("nothing is saved", "dlw.save(…)")
 async def save(
     target: Any,
     tensors: Any,

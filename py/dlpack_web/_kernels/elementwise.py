@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import _core
 from .._backends.calls import recorder
+from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
 from . import formulas
 from .arguments import Given, Signature, check_half, named
@@ -12,12 +13,6 @@ from .kernel import Kernel
 
 class ElementwiseKernel:
     """A formula that is applied to each element, like CuPy's class of that name.
-
-    in_params, out_params: types and names, "f32 x, f32 k". Types are f32, i32, u32 and
-    f16 (if the device has it). operation: statements of WGSL that set the outputs; `i`
-    is the index of the element in row-major order, `n` the number of elements. An
-    output has its previous elements before, so "y += x" works. A "raw f32 x" is
-    indexed by the formula: x[i]. name: the kernel's label in messages.
 
     A call takes the inputs, and allocates and returns the output (a tuple of several),
     which you release. With the outputs as further arguments it writes into those, which
@@ -28,6 +23,25 @@ class ElementwiseKernel:
     the formula raise KernelError as those of Kernel do; `line` counts from the first
     line of the formula.
 
+    Parameters
+    ----------
+    in_params, out_params : str
+        Types and names, "f32 x, f32 k". Types are f32, i32, u32 and f16 (if the device
+        has it). A "raw f32 x" is indexed by the formula: x[i].
+    operation : str
+        Statements of WGSL that set the outputs; `i` is the index of the element in
+        row-major order, `n` the number of elements. An output has its previous elements
+        before, so "y += x" works.
+    name : str
+        The kernel's label in messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Parameters and formulas that are none.
+
+    Examples
+    --------
     >>> axpy = dlw.webgpu.ElementwiseKernel(
     ...     "f32 x, f32 y, f32 k", "f32 z", "z = k * x + y", "axpy"
     ... )
@@ -54,11 +68,30 @@ class ElementwiseKernel:
     def __call__(self, *args: Tensor | float, size: int | None = None) -> Any:
         """Submits, and returns the outputs.
 
-        size: the number of elements, if all inputs are raw or numbers and no outputs
-        are given. BufferError for tensors of another dtype or device, for strided ones,
-        and for outputs that are read-only; ValueError for shapes that do not agree and
-        numbers that do not fit; TypeError for other arguments.
+        Parameters
+        ----------
+        *args : Tensor or float
+            The inputs, and the outputs if they exist.
+        size : int, optional
+            The number of elements, if all inputs are raw or numbers and no outputs are
+            given. Without any tensor the outputs are on the default device.
 
+        Returns
+        -------
+        Tensor or tuple of Tensor
+            The outputs; new ones are for you to release.
+
+        Raises
+        ------
+        BufferError
+            Tensors of another dtype or device, strided ones, outputs that are read-only.
+        ValueError
+            Shapes that do not agree, numbers that do not fit.
+        TypeError
+            Other arguments.
+
+        Examples
+        --------
         >>> double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")
         >>> device = await dlw.webgpu.request_device()
         >>> x = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
@@ -71,6 +104,10 @@ class ElementwiseKernel:
         if size is None and recorder() is None and _core._again(*self._last, args):
             outputs = args[len(signature.inputs) :]
             return outputs[0] if len(outputs) == 1 else outputs
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        if size is not None and not tensors and len(args) == len(signature.inputs):
+            numbers = Given([], None, args, (), default_device().id)
+            return signature.onto(numbers, (size,), lambda made: self(*args, *made))
         given = signature.sort(args)
         shape = self._shape(given, size)
         return signature.onto(given, shape, lambda outputs: self._run(given, outputs))

@@ -23,11 +23,26 @@ class Kernel:
     and from reading what the kernel wrote; if nothing reads it, a warning names the
     call.
 
-    entry: the entry point. label: names the kernel in messages; default the entry
-    point. check: whether each argument must have the dtype and size that its binding
-    declares: the same scalar type, narrower types as words of u32, structures by their
-    size.
+    Parameters
+    ----------
+    wgsl : str
+        The source. It may declare `var<storage, read>`, `var<storage, read_write>` and
+        `var<uniform>`.
+    entry : str
+        The entry point.
+    label : str, optional
+        Names the kernel in messages; default the entry point.
+    check : bool
+        Whether each argument must have the dtype and size that its binding declares:
+        the same scalar type, narrower types as words of u32, structures by their size.
 
+    Raises
+    ------
+    ValueError
+        No WGSL, or no such entry point.
+
+    Examples
+    --------
     >>> double = dlw.webgpu.Kernel('''
     ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
     ...     @compute @workgroup_size(1)
@@ -62,13 +77,28 @@ class Kernel:
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> None:
-        """Binds and submits; in the block of a `batch`, records instead. Numbers, including NumPy's, are for uniforms of f32, i32,
-        u32.
+        """Binds and submits; in the block of a `batch`, records instead.
 
-        workgroups: one to three counts. None: one invocation for each element, as the
-        shader declares them, of the first argument that it may write to, from its
-        @workgroup_size; BufferError if that cannot be determined.
+        Parameters
+        ----------
+        *args : Tensor or float
+            One for each binding. Numbers, including NumPy's, are for uniforms of f32,
+            i32, u32.
+        workgroups : int or sequence of int, optional
+            One to three counts. Default: one invocation for each element, as the shader
+            declares them, of the first argument that it may write to, from its
+            @workgroup_size.
 
+        Raises
+        ------
+        BufferError
+            Tensors elsewhere, or that the shader would misread; default workgroups that
+            cannot be determined.
+        TypeError, ValueError
+            Other arguments, or another number of them.
+
+        Examples
+        --------
         >>> fill = dlw.webgpu.Kernel('''
         ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
         ...     @group(0) @binding(1) var<uniform> value: f32;
@@ -132,11 +162,20 @@ class Kernel:
                     hold.release()
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
-        """Returns when the shader has compiled for a device; default the usual one.
+        """Returns when the shader has compiled. You can call a kernel without waiting.
 
-        KernelError has the line, position and message of the error in the source.
-        Waiting is optional: you can call a kernel at once.
+        Parameters
+        ----------
+        device : str or Device, optional
+            Default: "webgpu".
 
+        Raises
+        ------
+        KernelError
+            With the line, position and message of the error in the source.
+
+        Examples
+        --------
         >>> kernel = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() { x = 1; }")
         >>> device = await dlw.webgpu.request_device()
         >>> try:

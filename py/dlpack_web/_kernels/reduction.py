@@ -33,19 +33,37 @@ _PARTIAL |= {
 class ReductionKernel:
     """A reduction of all elements or along an axis, like CuPy's class of that name.
 
-    in_params, out_params: as for ElementwiseKernel. map_expr: an expression of the
-    inputs, for each element; `i` is its index in row-major order. reduce_expr: an
-    expression of `a` and `b`, two such values; it must be associative and commutative.
-    post_map_expr: statements that set the outputs from the result `a`; there `i` is the
-    index of the output. `n` is the number of elements that are reduced to one. Values
-    are converted to reduce_type (default: the type of the first output), which may be a
-    vector: vec2f, vec4f, vec2i, vec4i, vec2u, vec4u. identity: the value that changes
-    nothing, a number or WGSL; also the result without elements. name: the kernel's
-    label in messages.
-
     Floats are summed in another order than NumPy's, so results may differ in the last
     digits.
 
+    Parameters
+    ----------
+    in_params, out_params : str
+        As for ElementwiseKernel.
+    map_expr : str
+        An expression of the inputs, for each element; `i` is its index in row-major
+        order, `n` the number of elements that are reduced to one.
+    reduce_expr : str
+        An expression of `a` and `b`, two such values; associative and commutative.
+    post_map_expr : str
+        Statements that set the outputs from the result `a`; `i` is the index of the
+        output.
+    identity : float or str
+        The value that changes nothing, a number or WGSL; also the result without
+        elements.
+    name : str
+        The kernel's label in messages.
+    reduce_type : str, optional
+        What values are converted to; default: the type of the first output. It may be a
+        vector: vec2f, vec4f, vec2i, vec4i, vec2u, vec4u.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Parameters and formulas that are none.
+
+    Examples
+    --------
     >>> norm = dlw.webgpu.ReductionKernel(
     ...     "f32 x", "f32 y", "x * x", "a + b", "y = sqrt(a)", 0, "norm"
     ... )
@@ -93,12 +111,31 @@ class ReductionKernel:
     def __call__(
         self, *args: Tensor | float, axis: int | None = None, keepdims: bool = False
     ) -> Any:
-        """Submits, and returns the outputs: without the axis (None: all axes), or with
-        an extent of 1 in its place.
+        """Submits, and returns the outputs.
 
-        Errors are those of ElementwiseKernel; ValueError for an axis that the inputs do
-        not have.
+        Parameters
+        ----------
+        *args : Tensor or float
+            As of ElementwiseKernel.
+        axis : int, optional
+            The axis that is reduced; default: all axes.
+        keepdims : bool
+            Whether it stays, with an extent of 1.
 
+        Returns
+        -------
+        Tensor or tuple of Tensor
+            The outputs; new ones are for you to release.
+
+        Raises
+        ------
+        ValueError
+            An axis that the inputs do not have.
+        BufferError, TypeError
+            As of ElementwiseKernel.
+
+        Examples
+        --------
         >>> total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
         >>> device = await dlw.webgpu.request_device()
         >>> x = dlw.from_dlpack(np.ones((2, 3), "float32"), device=device)

@@ -70,7 +70,8 @@ class DType(str):
     properties.
 
     It equals the plain name, prints as it, and NumPy accepts it. It also equals objects
-    for the same dtype: np.float32, np.dtype("float32"), torch.float32.
+    for the same dtype: np.float32, np.dtype("float32"), torch.float32. DType(x) takes the
+    name, or such an object, or a number type of Python.
 
     >>> dtype = dlw.empty(3).dtype
     >>> dtype == "float32", dtype == np.float32, np.dtype(dtype)
@@ -80,9 +81,10 @@ class DType(str):
     __slots__ = ("_packed",)
     _packed: int
 
-    def __new__(cls, name: str) -> Self:
-        dtype = super().__new__(cls, name)
-        dtype._packed = _pack(name)
+    def __new__(cls, name: Any) -> Self:
+        text = name if isinstance(name, str) else _name_of(name)
+        dtype = super().__new__(cls, text)
+        dtype._packed = _pack(text)
         return dtype
 
     __hash__ = str.__hash__
@@ -257,12 +259,12 @@ def _is_count(lanes: str) -> bool:
 def parse_dtype(dtype: Any) -> DType:
     """The dtype for a name, a number type of Python, or an object with a name, such as
     np.float32 or a dtype of NumPy, PyTorch or JAX. TypeError for anything else."""
-    if isinstance(dtype, DType):
-        return dtype
-    if isinstance(dtype, str):
-        return DType(dtype)
+    return dtype if isinstance(dtype, DType) else DType(dtype)
+
+
+def _name_of(dtype: Any) -> str:
     if isinstance(dtype, type) and dtype in _PYTHON:
-        return DType(_PYTHON[dtype])
+        return _PYTHON[dtype]
     if getattr(dtype, "isnative", True) is False:
         raise TypeError(
             f"dtype {dtype!s} is not in native byte order, which DLPack requires: use "
@@ -270,11 +272,14 @@ def parse_dtype(dtype: Any) -> DType:
         )
     for name in (getattr(dtype, "name", None), getattr(dtype, "__name__", None)):
         if isinstance(name, str):
-            return DType(name.removesuffix("_"))  # np.bool_ in NumPy 1
+            return name.removesuffix("_")  # np.bool_ in NumPy 1
     torch_name = str(dtype).removeprefix("torch.")
     if is_scalar(torch_name):
-        return DType(torch_name)
-    raise TypeError(f"dtype must be a name such as 'float32', not {dtype!r}")
+        return torch_name
+    raise TypeError(
+        "dtype must be a name such as 'float32', np.float32, float, or an array's dtype, "
+        f"not {dtype!r}"
+    )
 
 
 def np_dtype(dtype: DType) -> "np.dtype[Any] | None":

@@ -5,6 +5,7 @@ A Tensor shares memory; it computes nothing.
 """
 
 from collections.abc import Callable, Coroutine, Generator
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
 _ARRAY = "np.asarray(t), which shares its memory"
@@ -116,8 +117,8 @@ _MISSING = (
 )
 
 
-def _refuse_before_await(self: object, *_: object, **__: object) -> NoReturn:
-    raise TypeError("the elements are not read yet: use `await t.to_host()`")
+def _refuse_before_await(self: "Reading[Any]", *_: object, **__: object) -> NoReturn:
+    raise TypeError(f"{self._state} yet: use `await {self._call}`")
 
 
 class Hints:
@@ -207,11 +208,16 @@ for _name, _hint in _MISSING.items():
 
 
 class Reading[T](Coroutine[Any, Any, T]):
-    """The result of `to_host()`: await it, like any coroutine. Using it as the array
-    raises an error."""
+    """The result of `to_host()`, `open()` and `save()`: await it, like any coroutine.
+    Using it as the array or file raises an error."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        self._coroutine = coroutine
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        state: str = "the elements are not read",
+        call: str = "t.to_host()",
+    ) -> None:
+        self._coroutine, self._state, self._call = coroutine, state, call
         # A task calls the coroutine's own: an interrupt comes in it, and not between both,
         # which would leave it waiting.
         self.send, self.throw = coroutine.send, coroutine.throw  # type: ignore[method-assign, assignment]
@@ -232,8 +238,7 @@ class Reading[T](Coroutine[Any, Any, T]):
         if name.startswith(("cr_", "_")):
             return getattr(self._coroutine, name)
         raise AttributeError(
-            f"the elements are not read yet, so there is no {name!r}: use "
-            "`await t.to_host()`",
+            f"{self._state} yet, so there is no {name!r}: use `await {self._call}`",
             name=name,
             obj=self,
         )
@@ -250,4 +255,24 @@ class Reading[T](Coroutine[Any, Any, T]):
         return True
 
     def __repr__(self) -> str:
-        return "<awaitable of t.to_host(): await it for the elements>"
+        return f"<awaitable of {self._call}: {self._state} before `await {self._call}`>"
+
+
+def awaited[**P, T](
+    state: str, call: str
+) -> Callable[
+    [Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]
+]:
+    """Decorates an async function of the package: its result before `await` is a
+    `Reading` with that state and call."""
+
+    def decorate(
+        function: Callable[P, Coroutine[Any, Any, T]],
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(function)
+        def call_it(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+            return Reading(function(*args, **kwargs), state, call)
+
+        return call_it
+
+    return decorate

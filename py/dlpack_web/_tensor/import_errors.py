@@ -29,9 +29,10 @@ def explain(
 
     error: a BufferError, TypeError, ValueError or AttributeError; others do not come
     here. NumPy exports only its own dtypes, and before 2.1 no read-only arrays: both
-    are imported here. An exception of a producer's `__dlpack__` is kept and gets a
-    note. With `borrowing`, through the buffer protocol or for JavaScript, our own
-    BufferError replaces it.
+    are imported here, and our own BufferError replaces NumPy's for dtypes that DLPack
+    lacks. An exception of another producer's `__dlpack__` is kept and gets a note. With
+    `borrowing`, through the buffer protocol or for JavaScript, our own BufferError
+    replaces it.
     """
     lost = isinstance(error, AttributeError)  # x has no __dlpack__
     if not hasattr(x, "__dlpack__") and (lost or not _is_buffer(x)):
@@ -44,7 +45,7 @@ def explain(
     if tensor is not None:
         return tensor
     hint = _hint(x)
-    if not borrowing:
+    if not (borrowing or (hint and type(x).__module__ == "numpy")):
         if hint is not None:
             error.add_note(hint)
         return error

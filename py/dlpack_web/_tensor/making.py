@@ -25,10 +25,31 @@ def empty(
 ) -> Tensor:
     """A Tensor of fresh memory: undefined elements on the CPU, zeros on WebGPU.
 
-    dtype: a name, or an object with one, such as np.float32; sub-byte elements are
-    packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large;
-    TypeError: unknown dtype; ValueError: a negative extent.
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The extents.
+    dtype : str or dtype
+        A name, or what has one, such as np.float32. Sub-byte elements are packed.
+    device : str or Device
+        "cpu", whose memory starts at a multiple of 256 bytes, "webgpu" or "webgpu:1".
 
+    Returns
+    -------
+    Tensor
+        For you to release.
+
+    Raises
+    ------
+    BufferError
+        Too large, or no such device.
+    TypeError
+        An unknown dtype.
+    ValueError
+        A negative extent.
+
+    Examples
+    --------
     >>> dlw.empty((2, 3), int).shape
     (2, 3)
     """
@@ -62,12 +83,37 @@ def from_gpu_buffer(
 ) -> Tensor:
     """A Tensor over an existing GPUBuffer; no copy.
 
-    device: the buffer's device (see `webgpu.use_device`), which a GPUBuffer does not
-    name. byte_offset: of element 0. You keep ownership of the buffer: it is never
-    destroyed here, and `release`, if given, is called once when nothing here holds it
-    any more. ValueError: the elements do not fit into the buffer; TypeError: no
-    GPUBuffer.
+    You keep ownership of the buffer: it is never destroyed here.
 
+    Parameters
+    ----------
+    buffer : GPUBuffer
+        A JsProxy in the browser, wgpu-py's own on the desktop.
+    shape : int or tuple of int
+        The extents.
+    dtype : str or dtype
+        What the elements are.
+    device : str or Device
+        The buffer's device (see `webgpu.use_device`), which a GPUBuffer does not name.
+    byte_offset : int
+        Of element 0, in bytes.
+    release : callable, optional
+        Called once when nothing here holds the buffer any more.
+
+    Returns
+    -------
+    Tensor
+        For you to release.
+
+    Raises
+    ------
+    ValueError
+        The elements do not fit into the buffer.
+    TypeError
+        No GPUBuffer.
+
+    Examples
+    --------
     >>> device = await dlw.webgpu.request_device()
     >>> with dlw.empty((2, 3), device=device) as t:
     ...     same = dlw.from_gpu_buffer(t.gpu_buffer, 6, "float32", device=device)
@@ -90,9 +136,19 @@ def from_gpu_buffer(
 def to_js(x: object) -> Any:
     """A JavaScript Tensor over the memory of `x`, for a JavaScript call; no copy.
 
-    x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
-    typed array. It has its own hold on the memory: its receiver calls `release()`.
+    Parameters
+    ----------
+    x : Tensor, array, buffer or DLPack producer
+        What has the elements.
 
+    Returns
+    -------
+    JsProxy
+        A Tensor with its own hold on the memory, whose receiver calls `release()`. Its
+        `data` is the typed array.
+
+    Examples
+    --------
     >>> tensor = dlw.to_js(np.arange(3.0))
     >>> tensor.data.length
     3
@@ -104,15 +160,31 @@ def to_js(x: object) -> Any:
 
 
 def from_js(obj: Any) -> Tensor:
-    """A Tensor over a JavaScript Tensor, a typed array, or any object with the method
-    [Symbol.for("dlpack.exchange")], such as tensors of libraries for which you made an
-    `adapter`.
+    """A Tensor over an object of JavaScript.
 
     Zero-copy for memory that Python can see and for GPU tensors; data in JavaScript's
-    own memory is copied once. You still release the JavaScript Tensor; if nothing keeps
-    it, it is released when JavaScript collects it. For a bare GPUBuffer, which does not
-    say what is in it, use `from_gpu_buffer`.
+    own memory is copied once. You still release a JavaScript Tensor; if nothing keeps
+    it, it is released when JavaScript collects it.
 
+    Parameters
+    ----------
+    obj : JsProxy
+        A JavaScript Tensor, a typed array, or any object with the method
+        [Symbol.for("dlpack.exchange")], such as tensors of libraries for which you made
+        an `adapter`. For a bare GPUBuffer use `from_gpu_buffer`.
+
+    Returns
+    -------
+    Tensor
+        For you to release.
+
+    Raises
+    ------
+    TypeError
+        Anything else.
+
+    Examples
+    --------
     >>> import js
     >>> dlw.from_js(js.Float32Array.new(3)).numpy()
     array([0., 0., 0.], dtype=float32)
@@ -137,6 +209,23 @@ def to_host(
     """Awaitable: each tensor's elements as an ndarray, all read back in one submit and
     one map.
 
+    Parameters
+    ----------
+    *tensors : Tensor
+        Of any devices.
+
+    Returns
+    -------
+    awaitable of tuple of ndarray
+        One for each tensor.
+
+    Raises
+    ------
+    KernelError, DeviceLostError
+        The work that wrote the elements failed.
+
+    Examples
+    --------
     >>> a, b = await dlw.to_host(dlw.from_buffer(b"abc"), dlw.from_buffer(b"d"))
     >>> a, b
     (array([97, 98, 99], dtype=uint8), array([100], dtype=uint8))

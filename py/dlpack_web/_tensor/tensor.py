@@ -41,28 +41,50 @@ class Tensor(ArrowExport, Facts):
     # --- views ------------------------------------------------------------------------
 
     def reshape(
-        self, shape: SupportsIndex | Iterable[int], /, *more: Never
+        self, shape: SupportsIndex | Iterable[int], /, *_more: Never
     ) -> "Tensor":
         """The same elements in the same order, with another shape: a view, with its own
         hold on the same memory, on the CPU and on WebGPU.
 
-        One extent may be -1. ValueError: another number of elements; BufferError: the
-        shape needs a copy.
+        Parameters
+        ----------
+        shape : int or tuple of int
+            The extents, of which one may be -1.
 
+        Raises
+        ------
+        ValueError
+            Another number of elements.
+        BufferError
+            The shape needs a copy.
+
+        Examples
+        --------
         >>> dlw.from_buffer(bytes(6)).reshape((2, -1)).shape
         (2, 3)
         """
-        _one_tuple("reshape", shape, *more)
+        _one_tuple("reshape", shape, *_more)
         return self._view(views.reshape(self._layout(), shape))
 
-    def permute_dims(self, axes: Iterable[int], /, *more: Never) -> "Tensor":
+    def permute_dims(self, axes: Iterable[int], /, *_more: Never) -> "Tensor":
         """The axes in another order, as in the array API: a view, with its own hold.
-        ValueError: `axes` is not a permutation.
 
+        Parameters
+        ----------
+        axes : tuple of int
+            Each axis once; negative ones count from the end.
+
+        Raises
+        ------
+        ValueError
+            `axes` is not a permutation.
+
+        Examples
+        --------
         >>> dlw.empty((2, 3)).permute_dims((1, 0)).shape
         (3, 2)
         """
-        _one_tuple("permute_dims", axes, *more)
+        _one_tuple("permute_dims", axes, *_more)
         return self._view(views.permute(self._layout(), axes))
 
     def __getitem__(self, key: Any) -> "Tensor":
@@ -189,25 +211,43 @@ class Tensor(ArrowExport, Facts):
         copy: bool | None = None,
         dtype: Any = None,
     ) -> "Tensor":
-        """A Tensor with the same elements on `device`: "cpu", "webgpu", "webgpu:1".
+        """A Tensor with the same elements on another device.
 
-        If it is already on that device: another hold on the same memory. Uploading is
-        one copy and needs no await (strided tensors are packed first). Reading back
-        blocks, so it needs JSPI, else it raises BufferError. copy=False raises
-        CopyError where a copy is needed; copy=True always copies (CPU only).
+        Uploading is one copy and needs no await (strided tensors are packed first, at
+        most 8 MiB at a time). Reading back blocks, so it needs JSPI. On the desktop over
+        wgpudawn, copy=False to "webgpu" shares writable CPU memory with the GPU: whole
+        pages, if the adapter has "host-mapped-pointer". copy=False back to "cpu" waits
+        for the GPU, and gives the same memory.
 
-        On the desktop over wgpudawn, copy=False to "webgpu" shares writable CPU memory
-        with the GPU: whole pages, if the adapter has "host-mapped-pointer". copy=False
-        back to "cpu" waits for the GPU, and gives the same memory.
+        Parameters
+        ----------
+        device : str or Device
+            "cpu", "webgpu" (the default device) or "webgpu:1".
+        stream : None
+            The array API's; a device has one queue.
+        copy : bool, optional
+            False: never; True: always (CPU only). Default: only if needed.
+        dtype : str or dtype, optional
+            Converts the elements on the way from the CPU: float64 to float32,
+            complex128 to complex64, float32 to float16 or bfloat16 (rounded) and back,
+            int64 to int32, uint64 to uint32.
 
-        dtype: converts the elements on the way from the CPU, for dtypes that WGSL
-        lacks: float64 to float32, complex128 to complex64, float32 to float16 or
-        bfloat16 (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a
-        value does not fit). Strided and converted uploads take at most 8 MiB of memory.
+        Returns
+        -------
+        Tensor
+            For you to release; on the same device another hold on the same memory.
 
-        stream: the array API's; must be None, since a device has one queue (else
-        ValueError).
+        Raises
+        ------
+        BufferError
+            Python cannot wait for the GPU, or a value does not fit `dtype`.
+        CopyError
+            A copy is needed, and `copy` is False.
+        ValueError
+            A `stream`.
 
+        Examples
+        --------
         >>> dlw.from_dlpack(np.arange(3.0)).to_device("cpu", dtype="float32").numpy()
         array([0., 1., 2.], dtype=float32)
         """
@@ -216,12 +256,23 @@ class Tensor(ArrowExport, Facts):
     def write(self, source: object, /, *, convert: bool = False) -> None:
         """Writes the elements of `source` over those of this tensor: one copy.
 
-        source: a Tensor, array or buffer of the same shape and dtype; with convert=True
-        of a dtype that `to_device(dtype=...)` converts, or packed where this one is
-        padded, or the other way round. Writing to a WebGPU tensor is
-        an upload that needs no new GPUBuffer and no await. BufferError: another shape
-        or dtype, read-only or strided targets; then nothing is written.
+        To a WebGPU tensor it is an upload that needs no new GPUBuffer and no await.
 
+        Parameters
+        ----------
+        source : Tensor, array or buffer
+            Of the same shape and dtype.
+        convert : bool
+            Whether `source` may be of a dtype that `to_device(dtype=...)` converts, or
+            packed where this one is padded, or the other way round.
+
+        Raises
+        ------
+        BufferError
+            Another shape or dtype, a read-only or strided target. Nothing is written.
+
+        Examples
+        --------
         >>> t = dlw.empty(3)
         >>> t.write(np.arange(3.0), convert=True)
         >>> t.numpy()
@@ -234,11 +285,27 @@ class Tensor(ArrowExport, Facts):
     ) -> "Coroutine[Any, Any, np.ndarray[Any, Any]]":
         """Awaitable: the elements as an ndarray, read back from a GPU with one copy.
 
-        With `out` (an array of the shape and dtype that this returns without it; one
-        more copy if it is strided) they are written to it, and it is returned. If this
-        raises, or is cancelled, `out` keeps what it had. Without `out`, the array of a
-        CPU tensor shares its memory. TypeError, ValueError: another `out`.
+        Parameters
+        ----------
+        out : ndarray, optional
+            Gets the elements; of the shape and dtype that this returns without it. If it
+            is strided, that takes one more copy. If this raises, or is cancelled, it
+            keeps what it had.
 
+        Returns
+        -------
+        awaitable of ndarray
+            `out`, or a new array; of a CPU tensor one that shares its memory.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Another `out`.
+        KernelError, DeviceLostError
+            The work that wrote the elements failed.
+
+        Examples
+        --------
         >>> await dlw.from_buffer(b"abc").to_host()
         array([97, 98, 99], dtype=uint8)
         """

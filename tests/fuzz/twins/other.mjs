@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { open } from "../../../js/dist/open/index.js";
 import { checkNames, parseIndex } from "../../../js/dist/open/shards.js";
-import { placeIn } from "../../../js/dist/webgpu/compiling.js";
+import { helpFor, placeIn } from "../../../js/dist/webgpu/compiling.js";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/words.js";
 import { requestDevice } from "../../../js/dist/webgpu/request.js";
@@ -47,7 +47,7 @@ function plans([outputs, inner, length]) {
 
 function place({ wgsl, parts, line, column }) {
   const found = placeIn(wgsl.split("\n"), parts, line, column);
-  return [found.where, found.line, found.column, found.number ?? null];
+  return [found.where, found.line, found.column, found.number ?? null, helpFor(wgsl)];
 }
 
 async function loaded(tensor) {

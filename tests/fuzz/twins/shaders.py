@@ -5,7 +5,7 @@ import random
 import re
 from typing import Any
 
-from dlpack_web._backends.model.wgsl import parse_shader, place_in
+from dlpack_web._backends.model.wgsl import help_for, parse_shader, place_in
 
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
 # Blanks of WGSL, and such as others have for one.
@@ -382,6 +382,8 @@ def read_shader(given: dict[str, str]) -> Any:
 
 def make_place(chance: random.Random) -> dict[str, Any]:
     rows = ["row" * chance.randrange(4) for _ in range(chance.randrange(1, 12))]
+    words = "x ** y ? 1 : 2 np.sin( Math.cos( if { else } and or not TRUE False tf."
+    rows[0] = " ".join(chance.choices(words.split(" "), k=chance.randrange(4)))
     parts, at = [], 1
     for called in ("map", "reduce", "post_map"):
         first, count = at + chance.randrange(3), chance.randrange(1, 4)
@@ -395,7 +397,7 @@ def make_place(chance: random.Random) -> dict[str, Any]:
 
 def place(given: dict[str, Any]) -> list[Any]:
     found = place_in(given["wgsl"], given["parts"], given["line"], given["column"])
-    return list(found)
+    return [*found, help_for(given["wgsl"])]
 
 
 SUBJECTS = {"shader": (6, make_shader, read_shader), "place": (1, make_place, place)}

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { format, inspect } from "node:util";
-import { watchForWholeBuffers } from "../../../js/dist/core/viewwatch.js";
+import { watchForWholeBuffers } from "../../../js/dist/core/watch.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 
 const four = () => Float32Array.of(1, 2, 3, 4);
@@ -119,6 +119,33 @@ for (const [place, make, way] of [
     });
   });
 }
+
+test("names of other libraries' tensors are absent, and say what to use", () => {
+  for (const name of ["dispose", "sum", "get", "rank"]) {
+    const tensor = gpu();
+    assert.equal(name in tensor, false);
+    assert.equal(Tensor.prototype[name], undefined);
+    assert.throws(() => tensor[name], { name: "TypeError", message: / has no [a-z]+: use / });
+    tensor[name] = 3;
+    assert.equal(tensor[name], 3);
+    tensor.release();
+  }
+  const tensor = cpu();
+  for (const name of ["then", "constructor", "toString", "destroy", "map", "has"]) tensor[name];
+  tensor.release();
+});
+
+test("Tensor.from takes the options of fromTypedArray", () => {
+  const live = liveTensors();
+  const rows = Tensor.from(four(), { shape: [2, 2] });
+  assert.deepEqual([rows.shape, rows.at(1, 0)], [[2, 2], 3]);
+  const bytes = Tensor.from(new Uint8Array(4), { dtype: "bool", shape: [4] });
+  assert.deepEqual([bytes.dtype, bytes.shape], ["bool", [4]]);
+  assert.throws(() => Tensor.from(rows, {}), { name: "TypeError" });
+  rows.release();
+  bytes.release();
+  assert.equal(liveTensors(), live);
+});
 
 test("elements are what iteration gives", () => {
   const tensor = cpu();

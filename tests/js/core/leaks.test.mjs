@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { watchForLeaks } from "../../../js/dist/core/leaks.js";
+import { watchForLeaks } from "../../../js/dist/core/watch.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 
 setFlagsFromString("--expose-gc");

@@ -24,11 +24,25 @@ const LINES = [
   [() => new Tensor([1]), TypeError, /do not call new Tensor\(\): .*Tensor\.from\(/],
   [() => new Tensor(), TypeError, /do not call new Tensor\(\): .*Tensor\.from\(/],
   [() => Tensor.from([1, 2]), TypeError, /Array.*new Float32Array\(/],
+  [() => Tensor.from([1, 2], [1, 2]), TypeError, /Array.*new Float32Array\(/],
+  [() => Tensor.from(array(), [2, 3]), TypeError, /options of Tensor\.from.*\{ shape: .* not 2,3/],
+  [() => Tensor.from(array(), { shapes: [2, 3] }), TypeError, /no option "shapes": it has shape,/],
+  [(t) => Tensor.from(t, { shape: [3, 2] }), TypeError, /typed arrays only: use reshape\(shape\)/],
   [() => Tensor.fromTypedArray([1, 2]), TypeError, /typed array, not \[object Array\]/],
   [() => Tensor.fromTypedArray(array().buffer), TypeError, /not \[object ArrayBuffer\]/],
   [() => Tensor.fromTypedArray(array(), [2, 3]), TypeError, /options.*\{ shape: \[2, 3\] \}/],
   [() => Tensor.fromTypedArray(array(), "float32"), TypeError, /options.*not float32/],
   [() => Tensor.fromTypedArray(array(), { shape: 6 }), TypeError, /\[2, 3\], not 6/],
+  [() => Tensor.from(array(), { dtype: "float" }), "UnsupportedError", /unknown: use float32$/],
+  [() => Tensor.from(array(), { dtype: "f64" }), "UnsupportedError", /unknown: use float64$/],
+  [() => Tensor.from(array(), { dtype: "Int8Array" }), "UnsupportedError", /unknown: use int8$/],
+  [() => Tensor.from(array(), { dtype: "double" }), "UnsupportedError", /unknown: use float64$/],
+  [() => Tensor.from(array(), { dtype: "f4" }), "UnsupportedError", /use bool, int8 to int64,/],
+  [
+    () => Tensor.from(array(), { dtype: "toString" }),
+    "UnsupportedError",
+    /use bool, int8 to int64,/,
+  ],
   [() => Tensor.fromTypedArray(array(), { dtype: "int64" }), TypeError, /BigInt64Array/],
   [() => Tensor.fromTypedArray(array(), { strides: 2 }), TypeError, /strides must be .*not 2/],
   [() => Tensor.fromGPUBuffer(buffer), TypeError, /options.*\{ device, shape.*not undefined/],
@@ -69,11 +83,43 @@ const LINES = [
   [(t) => t.write(new Float64Array(6)), TypeError, /Float64Array does not hold float32/],
   [(t) => t.length, TypeError, /no length.*\.data.*\.copy\(\)/],
   [(t) => t[0], TypeError, /no 0\..*\.data.*\.copy\(\)/],
+  [(t) => t.dispose(), TypeError, /no dispose: use release\(\)/],
+  [(t) => t.clone(), TypeError, /no clone: use Tensor\.from\(tensor\), or copy\(\)/],
+  [(t) => t.sum(), TypeError, /no sum: use its data, or .*ReductionKernel/],
+  [(t) => t.add(t), TypeError, /no add: use its data, or .*ElementwiseKernel/],
+  [(t) => t.transpose(), TypeError, /no transpose: use permute\(\[1, 0\]\)/],
+  [(_, g) => g.dataSync(), TypeError, /no dataSync: .* await read\(\)/],
+  [(t) => t.arraySync(), TypeError, /no arraySync: use data or copy\(\)/],
+  [(t) => t.get(0), TypeError, /no get: use data or copy\(\)/],
+  [(t) => t.print(), TypeError, /no print: use console\.log\(tensor\)/],
+  [(t) => t.zeros([2]), TypeError, /no zeros: use Tensor\.from\(new Float32Array\(n\), \{ shape/],
+  [(t) => t.rank, TypeError, /no rank: use ndim/],
+  [(t) => t.dims, TypeError, /no dims: use shape/],
   [(t) => t + 1, TypeError, /not a number.*\.data.*\.copy\(\)/],
   [(t) => `${t}`, TypeError, /not a string; \.toString\(\)/],
   [(_, g) => g.copy(), "UnsupportedError", /await tensor\.read\(\)/],
+  [
+    () => webgpu.requestDevice("high-performance"),
+    TypeError,
+    /options of requestDevice.*powerPreference: "high-performance" \}, not high-performance/,
+  ],
   [() => webgpu.requestDevice({ features: "shader-f16" }), TypeError, /list.*\["shader-f16"\]/],
   [() => new webgpu.Kernel(SOURCE), TypeError, /source is a string.*new Kernel\(device, wgsl\)/],
+  [
+    () => new webgpu.Kernel(device, "no WGSL"),
+    RangeError,
+    /"no WGSL" declares no function of WGSL/,
+  ],
+  [
+    () => new webgpu.Kernel(device, SOURCE, { entry: "mian" }),
+    RangeError,
+    /no function "mian":.*entry/,
+  ],
+  [
+    (_, __, ___, e) => e.run([array()]),
+    TypeError,
+    /x takes a tensor or a number, not .*Float32Array.*: Tensor\.from\(array\)\.to\(device\)/,
+  ],
   [() => new webgpu.Kernel("webgpu", SOURCE), TypeError, /GPUDevice is needed/],
 ];
 
@@ -84,7 +130,12 @@ for (const [line, error, message] of LINES) {
     const cpu = Tensor.fromTypedArray(array(), { shape: [2, 3] });
     const gpu = Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32" });
     const kernel = new webgpu.Kernel(device, SOURCE);
-    await assert.rejects(async () => line(cpu, gpu, kernel), { name, message });
+    const formula = new webgpu.ElementwiseKernel(device, {
+      inputs: "f32 x",
+      outputs: "f32 y",
+      operation: "y = x",
+    });
+    await assert.rejects(async () => line(cpu, gpu, kernel, formula), { name, message });
     cpu.release();
     gpu.release();
     assert.equal(liveTensors(), before);

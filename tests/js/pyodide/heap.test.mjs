@@ -12,13 +12,14 @@ test("what is missing of a Pyodide is named", () => {
   assert.throws(() => moduleOf(pyodide), {
     name: "UnsupportedError",
     message:
-      "Pyodide 314.0 lacks _module.HEAP32, _module._check_gil; dlpack-web needs Pyodide 0.29 or newer",
+      "Pyodide 314.0 lacks _module.HEAP32, _module._check_gil: dlpack-web serves Pyodide 0.29 and " +
+      "314; load one of these, such as npm's pyodide@^314.0.0",
     given: "314.0",
     needed: "0.29",
   });
   for (const name of ["HEAPU8", "LDSO", "validSuspender", "PyProxy_getPtr", "addFunction"]) {
     const without = fakePyodide({ [name]: undefined }).pyodide;
-    assert.throws(() => moduleOf(without), { message: new RegExp(`lacks _module\\.${name};`) });
+    assert.throws(() => moduleOf(without), { message: new RegExp(`lacks _module\\.${name}:`) });
   }
 });
 
@@ -211,11 +212,21 @@ test("Python gets a hold of its own; arrays of JavaScript are copied once", () =
   });
   assert.deepEqual(since(fake), []);
   const before = liveTensors();
-  assert.deepEqual(bridge.toPython(theirs), { handle: 9 });
-  assert.deepEqual(since(fake), [["empty", 1, 0x00012002, 0]]);
+  for (const given of [theirs, Float32Array.of(7, 8)]) {
+    assert.deepEqual(bridge.toPython(given), { handle: 9 });
+    assert.deepEqual(since(fake), [["empty", 1, 0x00012002, 0]]);
+  }
+  const copied = bridge.toPython(Float32Array.of(7, 8), { copy: true });
+  assert.deepEqual([copied, since(fake)], [{ handle: 9 }, [["empty", 1, 0x00012002, 0]]]);
+  assert.throws(() => bridge.toPython(Float32Array.of(7), { copy: false }), { name: "CopyError" });
+  assert.throws(() => bridge.toPython(new Uint8Array(fake.memory.buffer, DATA, 8)), {
+    name: "UnsupportedError",
+    message: /views Pyodide's memory/,
+  });
+  assert.throws(() => bridge.toPython([1, 2]), { message: /as new Float32Array\(…\) makes it/ });
   assert.deepEqual([...new Float32Array(fake.memory.buffer, DATA, 2)], [7, 8]);
   assert.equal(liveTensors(), before);
-  assert.deepEqual(fake.taken, [9, 9]);
+  assert.deepEqual(fake.taken, [9, 9, 9, 9]);
   ours.release();
   theirs.release();
 });

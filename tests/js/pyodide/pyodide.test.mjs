@@ -426,15 +426,26 @@ Asking()`,
 
 const old = (version, module = {}) => ({ version, pyimport() {}, _module: module });
 
-test("a Pyodide that is too old is refused with what is missing", async () => {
-  await assert.rejects(connect(old("0.25.1", { HEAPU8: {} })), {
-    name: "UnsupportedError",
-    message: /Pyodide 0\.25\.1 lacks .*_module\.PyProxy_getPtr.*0\.29 or newer/,
+test("a Pyodide that is too old is refused with the versions that are served", async () => {
+  for (const version of ["0.25.1", "0.28.3"]) {
+    await assert.rejects(connect(old(version, { HEAPU8: {} })), {
+      name: "UnsupportedError",
+      message:
+        `Pyodide ${version} is too old: dlpack-web serves Pyodide 0.29 and 314; load one of these, ` +
+        "such as npm's pyodide@^314.0.0",
+      given: version,
+    });
+  }
+  await assert.rejects(connect(old("0.29.5", { HEAPU8: {} })), {
+    message: /^Pyodide 0\.29\.5 lacks _module\.HEAP32, /,
   });
 });
 
 test("what is no Pyodide is refused", async () => {
-  for (const wrong of [{}, undefined, { version: 5 }]) {
-    await assert.rejects(connect(wrong), { name: "TypeError", message: /loadPyodide/ });
+  for (const wrong of [{}, undefined, { version: 5 }, Promise.resolve(old("314.0.0"))]) {
+    await assert.rejects(connect(wrong), {
+      name: "TypeError",
+      message: /connect\(await loadPyodide\(\)\), not \[object (Object|Undefined|Promise)\]/,
+    });
   }
 });

@@ -4,8 +4,9 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import process from "node:process";
 import { after, test } from "node:test";
-import { net } from "../../../js/dist/core/leaks.js";
+import { net } from "../../../js/dist/core/realm.js";
 import { connect } from "../../../js/dist/index.js";
+import { ABIS } from "../../../js/dist/pyodide/wheel.js";
 import { found } from "../../package/wheel/found.js";
 
 const DIST = new URL("../../../dist/", import.meta.url);
@@ -45,6 +46,22 @@ for (const [path, message] of [
     assert.match(told, /Pass the URL of dist\/\*\.whl of the npm/);
   });
 }
+
+test("a Pyodide of another ABI is refused before anything is loaded", async () => {
+  assert.deepEqual(
+    ABIS,
+    [...NAME.matchAll(/pyemscripten_(\d+_\d+)/g)].map(([, abi]) => abi),
+  );
+  const wheel = at("/missing.whl");
+  assert.equal(
+    await found(connect, { wheel }, "2027_0"),
+    "Pyodide 314 has the ABI 2027_0, and dlpack-web 0.1.0 is built for 2025_0, 2026_0, 2026_5: it " +
+      "serves Pyodide 0.29 and 314",
+  );
+  for (const abi of [...ABIS, undefined]) {
+    assert.match(await found(connect, { wheel }, abi), /missing\.whl cannot be loaded/);
+  }
+});
 
 test("whatever its file is called, and however it is named, it is the same wheel", async () => {
   const path = new URL(NAME, DIST);

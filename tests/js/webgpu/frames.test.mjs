@@ -228,6 +228,45 @@ test("a loop ends with break, and its last frame with it", async () => {
   assert.equal(liveTensors(), before);
 });
 
+test("what happens before the loop is loaded counts", async () => {
+  const { gpu } = fakeGPU();
+  const before = liveTensors();
+  const stopped = fakeVideo();
+  const frames = webgpu.frames(stopped, { device: gpu });
+  assert.equal(stopped.asked.size, 1);
+  assert.deepEqual(frames.stats, {
+    frames: 0,
+    skipped: 0,
+    fps: 0,
+    ms: 0,
+    late: 0,
+    bytes: 0,
+    moved: 0,
+  });
+  frames.stop();
+  assert.equal(stopped.asked.size, 0);
+  assert.deepEqual(await frames.next(), { done: true, value: undefined });
+  const over = fakeVideo();
+  const ended = webgpu.frames(over, { device: gpu });
+  over.dispatchEvent(new Event("ended"));
+  assert.deepEqual(await ended.next(), { done: true, value: undefined });
+  const broken = fakeVideo();
+  const failed = webgpu.frames(broken, { device: gpu });
+  broken.error = { message: "no codec" };
+  broken.dispatchEvent(new Event("error"));
+  await assert.rejects(failed.next(), { name: "UnsupportedError", message: /no codec/ });
+  const shown = fakeVideo();
+  const one = webgpu.frames(shown, { device: gpu });
+  shown.show(1);
+  assert.equal((await one.next()).done, false);
+  await one.return();
+  const stop = new AbortController();
+  const aborted = webgpu.frames(fakeVideo(), { device: gpu, signal: stop.signal });
+  stop.abort(new Error("enough"));
+  await assert.rejects(aborted.next(), { message: "enough" });
+  assert.equal(liveTensors(), before);
+});
+
 test("sources and options that cannot be are named at once", () => {
   const { gpu } = fakeGPU();
   const refused = (source, options) => {

@@ -218,7 +218,7 @@ test("a tensor that is on the device already is shared", () => {
 
 test("a kernel checks tensors and workgroups before the GPU is asked", () => {
   const device = fakeDevice();
-  const source = `@group(0) @binding(0) var<storage, read_write> x: array<f32>;`;
+  const source = `@group(0) @binding(0) var<storage, read_write> x: array<f32>; fn main() {}`;
   const kernel = new webgpu.Kernel(device, source);
   const tensor = over(fakeBuffer(1024), device);
   const odd = over(fakeBuffer(1024, 128), device, { byteOffset: 4 });
@@ -247,7 +247,7 @@ test("a lost device fails its tensors with the reason", async () => {
   const cpu = Tensor.fromTypedArray(new Float32Array(4));
   assert.throws(() => cpu.to(device), lost);
   await assert.rejects(tensor.read(), lost);
-  assert.throws(() => new webgpu.Kernel(device, ""), lost);
+  assert.throws(() => new webgpu.Kernel(device, "fn main() {}"), lost);
   assert.throws(() => over(fakeBuffer(), device), lost);
   tensor.release();
   cpu.release();

@@ -16,6 +16,7 @@ after(() => {
 
 function fakeGPU() {
   const log = { written: [], configured: [], drawn: [], dispatched: [], textures: [], groups: [] };
+  Object.assign(log, { formats: [], sources: [] });
   const pass = {
     setPipeline() {},
     setBindGroup: (index, { entries }) => log.groups.push([index, entries.length]),
@@ -28,9 +29,10 @@ function fakeGPU() {
   const gpu = {
     ...made,
     limits: { ...made.limits, maxTextureDimension2D: 64, maxComputeWorkgroupsPerDimension: 2 },
+    createShaderModule: ({ code }) => log.sources.push(code),
     createComputePipeline: pipeline,
     createRenderPipeline({ fragment }) {
-      assert.equal(fragment.targets[0].format, "bgra8unorm");
+      log.formats.push(fragment.targets[0].format);
       return pipeline();
     },
     createBindGroup: (it) => it,
@@ -44,8 +46,9 @@ function fakeGPU() {
     }),
     createTexture(descriptor) {
       log.textures.push(descriptor);
-      const [width, height] = descriptor.size;
-      return { width, height, destroy() {}, createView: () => ({}) };
+      const { size, format } = descriptor;
+      const [width, height] = size;
+      return { width, height, format, destroy() {}, createView: () => ({}) };
     },
     queue: {
       submit() {},
@@ -90,6 +93,8 @@ test("a canvas gets the tensor's size, and a triangle over all of it", async () 
   await webgpu.toCanvas(image(gpu), canvas);
   assert.deepEqual([canvas.width, canvas.height], [3, 2]);
   assert.deepEqual(log.drawn, [[3, 1, 0, 3]]);
+  assert.deepEqual(log.formats, ["bgra8unorm"]);
+  assert.match(log.sources.at(-1), /vec4f\(it\.rgb \* it\.a, it\.a\)/);
   assert.deepEqual(log.groups, [[0, 1]]);
   const [{ device, ...rest }] = log.configured;
   assert.equal(device, gpu);
@@ -122,8 +127,10 @@ test("a texture may be bound, rendered, stored to and copied", async () => {
     { size: [9, 17], format: "rgba8unorm", usage: 1 | 2 | 4 | 8 | 16 },
   ]);
   assert.deepEqual([texture.width, texture.height], [9, 17]);
-  assert.deepEqual(log.dispatched, [[2, 3]]); // of 8 x 8 pixels each
-  assert.deepEqual(log.groups, [[0, 2]]);
+  assert.deepEqual(log.drawn, [[3, 1, 0, 9]]);
+  assert.deepEqual(log.formats, ["rgba8unorm"]);
+  assert.match(log.sources.at(-1), /return it;/); // not premultiplied
+  assert.deepEqual(log.groups, [[0, 1]]);
 });
 
 test("pixels are taken by workgroups of 64 words, in rows that the device has", async () => {

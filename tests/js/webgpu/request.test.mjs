@@ -125,14 +125,22 @@ for (const [what, options, error] of [
     {
       name: "TypeError",
       message:
-        "maxBuffers: 3 is neither a WebGPU limit with a number, nor one of features, " +
-        "powerPreference, label",
+        "maxBuffers: 3 is not a number for a limit of WebGPU; options are such limits by name, for " +
+        "example maxBufferSize, and features, powerPreference, label",
+    },
+  ],
+  [
+    "limits as WebGPU takes them",
+    { limits: { maxBufferSize: 512 } },
+    {
+      name: "TypeError",
+      message: /^limits: \[object Object\] is not .* limits by name, for example/,
     },
   ],
   [
     "a limit that is no number",
     { maxBufferSize: "512" },
-    { name: "TypeError", message: /^maxBufferSize: 512 is neither/ },
+    { name: "TypeError", message: /^maxBufferSize: 512 is not a number/ },
   ],
   [
     "more than the adapter has",

@@ -299,7 +299,19 @@ def test_unknown_dtype_name_says_which_are_known(given):
     )
 
 
-@pytest.mark.parametrize("given", [3.5, TorchDType("quint8")])
-def test_dtype_without_a_name_is_refused(given):
+@pytest.mark.parametrize("given", [3.5, None, TorchDType("quint8")])
+@pytest.mark.parametrize("use", [dlw.DType, lambda given: dlw.empty(2, given)])
+def test_dtype_without_a_name_is_refused(given, use):
     with pytest.raises(TypeError, match=r"dtype must be a name such as .*, not "):
-        dlw.empty(2, given)
+        use(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [np.float64, np.dtype("float64"), float, "float64", dlw.DType("float64")],
+    ids=repr,
+)
+def test_dtype_takes_what_an_array_of_it_has(given):
+    dtype = dlw.DType(given)
+    assert type(dtype) is dlw.DType
+    assert (dtype.name, dtype.itemsize) == ("float64", 8)

@@ -64,21 +64,30 @@ def case(request):
     return request.param
 
 
-def test_borrowing_names_the_dtype_and_the_way_out(case):
+@pytest.mark.parametrize("take", [dlw.from_buffer, dlw.from_dlpack])
+def test_an_array_that_cannot_be_shared_names_the_dtype_and_the_way_out(case, take):
     array, way_out = case
     with pytest.raises(BufferError) as caught:
-        dlw.from_buffer(array)
+        take(array)
     assert str(caught.value).startswith(f"cannot share dtype {str(array.dtype)!r}: ")
     assert way_out in str(caught.value)
 
 
 def test_producer_keeps_its_exception_and_gets_a_note(case):
     array, way_out = case
-    with pytest.raises(BufferError) as own:
-        np.from_dlpack(array)
+
+    class Theirs:
+        dtype = array.dtype
+
+        def __dlpack__(self, **keywords):
+            raise BufferError("their own words")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
     with pytest.raises(BufferError) as caught:
-        dlw.from_dlpack(array)
-    assert str(caught.value) == str(own.value)
+        dlw.from_dlpack(Theirs())
+    assert str(caught.value) == "their own words"
     (note,) = caught.value.__notes__
     assert note.startswith("cannot share dtype ")
     assert way_out in note

@@ -1,10 +1,10 @@
 /**
- * Which wheel connect() finds. A stand-in for Pyodide takes it, so that this runs wherever JavaScript
- * does.
+ * Which wheel connect() finds. A stand-in for Pyodide, of that ABI, takes it, so that this runs wherever
+ * JavaScript does.
  *
  * @returns the SHA-256 of what would be unpacked, or the message of the error
  */
-export async function found(connect, options) {
+export async function found(connect, options, abi = "2026_0") {
   let taken;
   const nothing = () => {};
   const modules = {
@@ -13,6 +13,7 @@ export async function found(connect, options) {
     site: { getsitepackages: () => ({ get: () => "", destroy: nothing }) },
     shutil: { rmtree: nothing },
     sys: { modules: new Map() },
+    sysconfig: { get_config_var: () => abi },
   };
   const pyodide = {
     version: "314",

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-MARKS = re.compile(r"(?<!`)(\*|\||(?<=\w)_(?=\W|$))")
+MARKS = re.compile(r"(?<![`\\])(\*|\||(?<=\w)_(?=\W|$))")
 CODE = re.compile(r"(`+[^`]+`+)")
 
 

@@ -3,7 +3,7 @@
  * py/dlpack_web/_backends.
  */
 import { type DType, laneName } from "../../core/dtype.js";
-import { tagOf, textOf, UnsupportedError } from "../../core/errors.js";
+import { cut, tagOf, textOf, UnsupportedError } from "../../core/errors.js";
 import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
@@ -46,6 +46,23 @@ const SCALARS: Record<string, Scalar> = {
   "5 64": "f32", // complex: pairs
   "5 32": "f16",
 };
+
+/** Throws for what is surely no shader with that entry point; the compiler checks the rest. */
+export function checkSource(wgsl: unknown, entry: string): void {
+  if (typeof wgsl !== "string") {
+    throw new TypeError(
+      `a kernel's source is a string of WGSL, not ${tagOf(wgsl)}: new Kernel(device, wgsl)`,
+    );
+  }
+  const declares = /\bfn\b/.test(wgsl);
+  if (declares && wgsl.includes(entry)) return;
+  throw new RangeError(
+    `"${cut(wgsl, 40)}" ` +
+      (declares
+        ? `has no function "${entry}": name one of its functions, { entry }`
+        : "declares no function of WGSL, @compute @workgroup_size(64) fn main() { … }"),
+  );
+}
 
 /** Throws UnsupportedError if a shader would misread the elements. */
 export function checkDType({ packed, name }: DType, binding: Binding, what: string): void {

@@ -9,7 +9,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice } from "../buffers.js";
-import { type Argument, checkArguments, narrowed, wide } from "../checks/calls.js";
+import { type Argument, checkArguments, narrowed, tensorOf, wide } from "../checks/calls.js";
 import { slotOn } from "../checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "../device.js";
 import { Kernel } from "../kernel.js";
@@ -182,7 +182,7 @@ function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean
   if (isOutput || raw || typeof arg !== "number") {
     const what = isOutput ? " is an output and" : raw ? " is raw and" : "";
     const kind = isOutput || raw ? "a tensor" : "a tensor or a number";
-    throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}`);
+    throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}${tensorOf(arg)}`);
   }
   if (type === "f16" && Math.abs(arg) > 65504 && Number.isFinite(arg)) {
     throw new RangeError(`${name}: ${arg.toString()} is not a valid f16`);

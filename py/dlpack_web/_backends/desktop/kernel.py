@@ -11,7 +11,7 @@ from ..model.batch import Ready
 from ..model.faults import Fault
 from ..model.record import COPY_DST, COPY_SRC, MAP_READ
 from ..model.views import round_up
-from ..model.wgsl import place_in
+from ..model.wgsl import help_for, place_in
 from ..model.work import ask, attempt, fault_of, refusal
 from . import wgpu
 from .device import Record
@@ -211,4 +211,4 @@ def _explain(source: ShaderSource, error: Exception) -> tuple[str, int | None]:
     rows = source.wgsl.split("\n")
     row = rows[line - 1] if line <= len(rows) else ""
     caret = " " * max(column - 1, 0) + "^"
-    return f"{where}:{column}: {said}\n{row}\n{caret}", number
+    return f"{where}:{column}: {said}\n{row}\n{caret}{help_for(row)}", number

@@ -124,7 +124,7 @@ def unknown_elements(index: object) -> str:
 
 
 def no_limit(name: object, given: object) -> str:
-    return f"{name}: {given} is neither a WebGPU limit with a number, nor one of features, powerPreference, label"
+    return f"{name}: {given} is not a number for a limit of WebGPU; options are such limits by name, for example maxBufferSize, and features, powerPreference, label"
 
 
 def negative_limit(name: object, given: object) -> str:

@@ -430,3 +430,29 @@ def place_in(
         if first <= line <= last:
             return f"{name}, line {line - first + 1}", line, column, line - first + 1
     return f"generated source, line {line}", line, column, None
+
+
+# What other languages have and WGSL has not, and what to write (js/src/webgpu/compiling.ts
+# has the same).
+_HELP = [
+    (re.compile(written), help)
+    for written, help in (
+        (r"\*\*", "WGSL has no **: write pow(x, 2.0)"),
+        (
+            r"(?i)\b(?:np|numpy|math|torch|jnp|cp|tf)\.\w",
+            "functions of WGSL have no prefix: write sin(x)",
+        ),
+        (
+            r"\?[^:]*:|\bif\b[^{]*\belse\b",
+            "a choice of values is select(otherwise, value, condition)",
+        ),
+        (r"\b(?:and|or|not|True|False)\b", "WGSL has && || ! true false"),
+    )
+]
+
+
+def help_for(row: str) -> str:
+    """A line of help for a row that does not compile; "" without any."""
+    return next(
+        (f"\nhelp: {help}" for written, help in _HELP if written.search(row)), ""
+    )

@@ -201,7 +201,11 @@ export async function pipelines_that_failed_are_made_anew(context) {
     bad.release();
     good.release();
   }
-  await instead(device, "createComputePipeline", once(nowhere), () =>
+  const unshown = function (createRenderPipeline, descriptor) {
+    const vertex = { ...descriptor.vertex, entryPoint: "nowhere" };
+    return createRenderPipeline.call(this, { ...descriptor, vertex });
+  };
+  await instead(device, "createRenderPipeline", once(unshown), () =>
     throws(() => toTexture(picture), "DeviceError", /nowhere|nvalid/),
   );
   (await toTexture(picture)).destroy();

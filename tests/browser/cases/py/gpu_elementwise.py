@@ -106,6 +106,47 @@ async def test_raw_inputs_are_indexed_by_the_formula():
         assert (await x.to_host()).tolist() == [2, 3, 4, 4]
 
 
+async def test_a_kernel_of_numbers_computes_on_the_default_device():
+    fill = ElementwiseKernel("f32 k", "f32 y", "y = k * f32(i)")
+    count = ElementwiseKernel("", "i32 y, u32 z", "y = -i32(i); z = i")
+    assert (await read(fill(2, size=3))).tolist() == [0, 2, 4]
+    down, up = count(size=2)
+    assert (await read(down)).tolist() == [0, -1]
+    assert (await read(up)).tolist() == [0, 1]
+    before = dlw.live_tensors()
+    with pytest.raises(TypeError, match=r"^k has type ndarray; a kernel takes Tensors"):
+        fill(np.ones(2), size=3)
+    with pytest.raises(TypeError, match="takes 1 arguments"):
+        fill(1, 2, 3, size=3)
+    assert dlw.live_tensors() == before
+
+
+@pytest.mark.parametrize(
+    ("formula", "help"),
+    [
+        ("y = x ** 2", "WGSL has no **: write pow(x, 2.0)"),
+        ("y = np.sin(x)", "functions of WGSL have no prefix: write sin(x)"),
+        ("y = Math.sin(x)", "functions of WGSL have no prefix: write sin(x)"),
+        (
+            "y = x > 0 ? 1 : 2",
+            "a choice of values is select(otherwise, value, condition)",
+        ),
+        (
+            "y = 1 if x > 0 else 2",
+            "a choice of values is select(otherwise, value, condition)",
+        ),
+        ("y = f32(x > 0 and x < 1)", "WGSL has && || ! true false"),
+        ("y = unknown", None),
+    ],
+)
+async def test_what_wgsl_lacks_gets_a_line_of_help(formula, help):
+    kernel = ElementwiseKernel("f32 x", "f32 y", formula)
+    with pytest.raises(dlw.KernelError, match="operation, line 1") as told:
+        await kernel.ready()
+    said = str(told.value)
+    assert f"\nhelp: {help}" in said if help else "help:" not in said
+
+
 async def test_names_of_numpys_dtypes_are_types():
     kernel = ElementwiseKernel("float32 x, int32 y", "uint32 z", "z = u32(x) + u32(y)")
     with upload([1.5]) as x, upload([2], "int32") as y:

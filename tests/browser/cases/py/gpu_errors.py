@@ -213,7 +213,9 @@ def test_released_tensor():
         lambda: dlw.webgpu.Kernel(IDLE)(tensor),
         lambda: np.asarray(tensor),
     ):
-        with pytest.raises(dlw.ReleasedError):
+        with pytest.raises(
+            dlw.ReleasedError, match=r"^this Tensor was released; upload the elements"
+        ):
             use()
 
 

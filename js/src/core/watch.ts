@@ -1,0 +1,93 @@
+/** Reports of what users forget, for `connect(pyodide, { debug: true })`; loaded with the code for Pyodide. */
+import { counts, type Hold, net } from "./realm.js";
+
+let leakReported = false;
+
+/** From now on, forgotten tensors are released when garbage-collected, with a warning. */
+export function watchForLeaks(): void {
+  net.registry ??= new FinalizationRegistry(({ storage, handle, label }) => {
+    counts.live--;
+    storage.release(handle);
+    if (leakReported) return;
+    leakReported = true;
+    console.warn(
+      `dlpack-web: ${label} was garbage-collected without release(). Its memory was freed late; ` +
+        "without debug: true it leaks. Further leaks are not reported.",
+    );
+  });
+}
+
+/** A watched tensor. */
+interface Watched {
+  /** Releases this tensor if you do not. */
+  watcher: FinalizationRegistry<Hold> | null;
+  /** 0 = released: nothing is held. */
+  readonly handle: number;
+  watch(registry: FinalizationRegistry<Hold>): void;
+}
+
+let quiet: FinalizationRegistry<Hold> | undefined;
+
+/**
+ * Releases this tensor when it is garbage-collected: for temporary tensors that are only passed on,
+ * which nothing else can release.
+ */
+export function watchOver(tensor: Watched): void {
+  if (net.registry !== null || tensor.watcher !== null || tensor.handle === 0) return;
+  quiet ??= new FinalizationRegistry(({ storage, handle }) => {
+    counts.live--;
+    storage.release(handle);
+  });
+  tensor.watcher = quiet;
+  tensor.watch(quiet);
+}
+
+const native = (name: "buffer" | "byteOffset"): (() => unknown) =>
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), name)
+    ?.get as () => unknown;
+const bufferOf = native("buffer");
+const offsetOf = native("byteOffset");
+
+let bufferReported = false;
+
+/**
+ * From now on a warning is printed, once, where code reads `.buffer` of a `tensor.data` and not its
+ * `.byteOffset`: such code uses all of WebAssembly's memory as the tensor's elements. The engine's
+ * own use of a view, as in `structuredClone()`, reads no property and is not detected.
+ */
+export function watchForWholeBuffers(): void {
+  net.onView ??= watch;
+}
+
+function watch(view: ArrayBufferView): void {
+  if (bufferReported || view.byteLength === view.buffer.byteLength) return;
+  let placed = false;
+  Object.defineProperties(view, {
+    buffer: {
+      get(): ArrayBufferLike {
+        const buffer = bufferOf.call(view) as ArrayBufferLike;
+        const { stack = "" } = new Error();
+        queueMicrotask(() => {
+          if (!placed && !bufferReported) warn(view.byteLength, buffer.byteLength, stack);
+          placed = false;
+        });
+        return buffer;
+      },
+    },
+    byteOffset: {
+      get(): number {
+        placed = true;
+        return offsetOf.call(view) as number;
+      },
+    },
+  });
+}
+
+function warn(own: number, all: number, stack: string): void {
+  bufferReported = true;
+  console.warn(
+    `dlpack-web: .buffer of a tensor.data was read, and its byteOffset was not. That buffer has ${all} ` +
+      `bytes, of which ${own} are the tensor's. Pass tensor.copy() to code that does so.\n` +
+      stack.split("\n").slice(2).join("\n"),
+  );
+}
