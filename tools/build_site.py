@@ -15,7 +15,13 @@ import matplotlib
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
 # Folders in node_modules and in the site.
-PYODIDES = ("pyodide", "pyodide-0.29", "pyodide-314.0.0", "pyodide-314.0.7", "pyodide-315")
+PYODIDES = (
+    "pyodide",
+    "pyodide-0.29",
+    "pyodide-314.0.0",
+    "pyodide-314.0.7",
+    "pyodide-315",
+)
 # Folders of web/ that are not served as such.
 NOT_OURS = ("docs", "libraries", "lite", "pages", "site")
 
