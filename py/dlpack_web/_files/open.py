@@ -243,6 +243,7 @@ class TensorFile(Mapping[str, Tensor]):
         Parameters
         ----------
         name : str
+            One of the file's names.
 
         Returns
         -------
@@ -271,6 +272,7 @@ class TensorFile(Mapping[str, Tensor]):
         Parameters
         ----------
         name : str
+            One of the file's names.
         nbytes : int
             Bytes in the file that a part has at most; default: 128 MiB, which every
             device can bind.
