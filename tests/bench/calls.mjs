@@ -1,6 +1,6 @@
 // One small kernel, called in the ways that programs call them: with few and many tensors, with a
 // number, with two lists of tensors in turn, as a formula, on a tensor that was just made.
-import { expect, TENSOR_USAGE } from "./paths.mjs";
+import { expect, readBuffer, TENSOR_USAGE } from "./paths.mjs";
 
 const wgsl = (count, number) => `
 ${Array.from({ length: count - 1 }, (_, i) => `@group(0) @binding(${i}) var<storage, read> x${i}: array<f32>;`).join("\n")}
@@ -8,7 +8,10 @@ ${Array.from({ length: count - 1 }, (_, i) => `@group(0) @binding(${i}) var<stor
 ${number ? `@group(0) @binding(${count}) var<uniform> k: f32;` : ""}
 @compute @workgroup_size(1) fn main() { y[0] = ${number ? "k" : "1"}${Array.from({ length: count - 1 }, (_, i) => ` + x${i}[0]`).join("")}; }`;
 
-/** Of each layout: how many tensors, whether a number comes with them, how many lists there are. */
+/**
+ * Of each layout: how many tensors, whether a number comes with them, another one in each call, and how
+ * many lists there are.
+ */
 const LAYOUTS = {
   "1 tensor": { count: 1 },
   "3 tensors": { count: 3 },
@@ -26,14 +29,16 @@ def make(wgsl, formula, number, count, *tensors):
     if formula:
         kernel = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = x + 1")
         options = {}
-    more = (1.0,) if number else ()
-    lists = [tensors[i : i + count] + more for i in range(0, len(tensors), count)]
+    lists = [tensors[i : i + count] for i in range(0, len(tensors), count)]
     def run(count):
         for i in range(count):
             kernel(*lists[i % len(lists)], **options)
+    def run_with_number(count):
+        for i in range(count):
+            kernel(*tensors, 1.0 + i, **options)
     async def ready():
         await kernel.ready("webgpu")
-    return run, ready
+    return run_with_number if number else run, ready
 make`;
 
 export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
@@ -57,8 +62,9 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
   });
   const make = (size) => device.createBuffer({ size, usage: TENSOR_USAGE });
   const uniform = make(16);
-  const one = Float32Array.of(1, 0, 0, 0);
+  const numbers = new Float32Array(4);
   const raw = given.map((tensors) => tensors.map(() => make(bytes)));
+  for (const buffer of raw.flat()) device.queue.writeBuffer(buffer, 0, host.data);
   const groups = raw.map((buffers) => {
     const bound = number ? [...buffers, uniform] : buffers;
     const entries = bound.map((buffer, binding) => ({ binding, resource: { buffer } }));
@@ -71,9 +77,9 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
   const [run, ready] = [functions.get(0), functions.get(1)];
   made.destroy();
   functions.destroy();
-  const extra = number ? [1] : [];
   let at = 0;
   const next = () => (at = (at + 1) % lists);
+  let calls = 0; // each has another number
   const way = (name, call, loop) => ({
     name,
     run: call,
@@ -81,9 +87,11 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
     settle: () => device.queue.onSubmittedWorkDone(),
     maxBatch: 32,
     async verify() {
+      calls = 0;
       for (let i = 0; i < lists; i++) call();
-      if (name === "floor") return;
-      for (const list of given) expect((await list.at(-1).read())[0] === count, layout);
+      for (const list of name === "floor" ? raw : given) {
+        expect((await readBuffer(device, list.at(-1), bytes))[0] === count, layout);
+      }
     },
   });
   return {
@@ -92,10 +100,13 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
       way("dlpack-web, from JavaScript", () => {
         const list = given[next()];
         if (formula) elementwise.run(list);
-        else kernel.run([...list, ...extra], { workgroups: 1 });
+        else kernel.run(number ? [...list, ++calls] : list, { workgroups: 1 });
       }),
       way("floor", () => {
-        if (number) device.queue.writeBuffer(uniform, 0, one);
+        if (number) {
+          numbers[0] = ++calls;
+          device.queue.writeBuffer(uniform, 0, numbers);
+        }
         const encoder = device.createCommandEncoder();
         const pass = encoder.beginComputePass();
         pass.setPipeline(pipeline);

@@ -23,8 +23,8 @@ export function checkOptions<O>(
     );
   }
   if (names === null) return;
-  for (const name of Object.keys(options)) {
-    if (Object.hasOwn(names, name)) continue;
+  for (const name in options) {
+    if (Object.hasOwn(names, name) || !Object.hasOwn(options, name)) continue;
     const known = Object.keys(names).filter((each) => names[each as keyof O]);
     throw new TypeError(`${of} has no option "${name.slice(0, 100)}": it has ${known.join(", ")}`);
   }

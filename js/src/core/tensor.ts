@@ -492,8 +492,8 @@ export function isTensor(x: unknown): x is Tensor {
 
 /** The inside of a tensor, which may be given itself; undefined for anything else. */
 export function managedOf(x: unknown): ManagedTensor | undefined {
-  if (x instanceof ManagedTensor) return x;
-  return isTensor(x) ? x._managed : undefined;
+  if (isTensor(x)) return x._managed; // first: instanceof asks the Proxy behind each Tensor
+  return x instanceof ManagedTensor ? x : undefined;
 }
 
 function outOf(out: unknown): Out {

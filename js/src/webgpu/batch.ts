@@ -22,7 +22,7 @@ import {
   type BufferRecord,
   type Extent,
   isOpen,
-  isSettled,
+  isPrivate,
   markWritten,
   type Outcome,
   openOutcomes,
@@ -158,10 +158,14 @@ export class Batch {
     checkAlive(record);
     this.#preparing = this.#preparing.filter(isOpen);
     const last = this.#last;
-    // The GPU has accepted this before. An error scope costs as much as encoding ten kernels.
-    if (last?.fault === null && this.#touched?.every(({ facts }) => isSettled(facts))) {
-      record.device.gpu.queue.submit([encode(record, calls)]);
-      return;
+    const submit = () => record.device.gpu.queue.submit([encode(record, calls)]);
+    // An error scope costs as much as encoding ten kernels.
+    if (last && !last.fault && this.#touched && isAgain(this.#touched, last)) {
+      const mayFail = this.#preparing.length > 0 || !calls.every(({ kernel }) => kernel._isChecked);
+      if (last.fault === null || !mayFail) {
+        submit();
+        return;
+      }
     }
     const pending = last?.fault === undefined ? last : null;
     const { outcome } = operate(
@@ -173,14 +177,12 @@ export class Batch {
         explain: async (cause) =>
           (await explanations()).batchError(record, this.#released ? [] : calls, cause),
       },
-      () => record.device.gpu.queue.submit([encode(record, calls)]),
+      submit,
     );
     const own = outcome as Outcome;
     this.#last = own;
     this.#touched ??= touchedBy(calls);
-    if (last === null || last.fault || !keepAgain(this.#touched, own, last)) {
-      for (const call of calls) keep(call, own, pending);
-    }
+    for (const call of calls) keep(call, own, pending);
   }
 
   /**
@@ -435,25 +437,20 @@ function bytesOf(extents: Extent[]): number {
 }
 
 /**
- * Does what {@link keep} does for all calls, if nothing else happened since the last run: replaces
- * its outcome, wherever it is. That costs a fraction.
- *
- * @returns whether it was done
+ * Whether the GPU has accepted the same commands in the last run, on buffers that no foreign code can
+ * have destroyed, and that run is the only one whose outcome matters. While it is pending, its outcome
+ * is kept with all that the next run writes.
  */
-function keepAgain(touched: readonly Touched[], own: Outcome, last: Outcome): boolean {
-  for (const { facts, bytes } of touched) {
-    if (isOpen(facts.making)) return false;
+function isAgain(touched: readonly Touched[], last: Outcome): boolean {
+  return touched.every(({ facts, bytes }) => {
+    if (facts.origin !== "tensors" || !isPrivate(facts) || isOpen(facts.making)) return false;
     let left = bytes;
     for (const { start, end, outcome } of facts.work) {
       if (outcome === last) left -= end - start;
       else if (isOpen(outcome)) return false;
     }
-    if (left !== 0) return false; // other work wrote there
-  }
-  for (const { facts } of touched) {
-    for (const written of facts.work) if (written.outcome === last) written.outcome = own;
-  }
-  return true;
+    return left === 0 || last.fault === null;
+  });
 }
 
 /** Keeps the outcome of a run with what a call writes. */

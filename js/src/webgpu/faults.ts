@@ -100,8 +100,9 @@ export function operate<R>(
   calls: () => R,
 ): { result: R; outcome: Outcome | null } {
   const { filters = [], writes = [] } = operation;
+  writes.forEach(markExtent);
+  if (filters.length === 0) return { result: calls(), outcome: conclude(record, operation, []) };
   const { gpu } = record.device;
-  for (const { facts, end } of writes) markWritten(facts, end);
   for (const filter of filters) gpu.pushErrorScope(filter);
   let result: R;
   try {
@@ -127,19 +128,21 @@ export function conclude(
   return outcome;
 }
 
+function markExtent({ facts, end }: Extent): void {
+  markWritten(facts, end);
+}
+
 /** An operation's dependencies that are not known to have succeeded; each once. */
 function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): Outcome[] {
   const parents: Outcome[] = [];
   const add = (outcome: Outcome | null) => {
     if (isOpen(outcome) && !parents.includes(outcome)) parents.push(outcome);
   };
-  for (const extent of reads) openOutcomes(extent).forEach(add);
-  for (const extent of writes) {
-    // A buffer that could not be made cannot be written.
-    if (fresh) add(extent.facts.making);
-    else openOutcomes(extent).forEach(add);
-  }
-  for (const outcome of after) add(outcome);
+  const addOf = (extent: Extent) => openOutcomes(extent).forEach(add);
+  reads.forEach(addOf);
+  // A buffer that could not be made cannot be written.
+  writes.forEach(fresh ? ({ facts }) => add(facts.making) : addOf);
+  after.forEach(add);
   return parents;
 }
 

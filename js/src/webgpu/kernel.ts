@@ -19,7 +19,15 @@ import { checkAlive, count, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
 import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
-import { isSure, type Known, type KnownCall, KnownCalls, Marks, touchedBy } from "./known.js";
+import {
+  isQuiet,
+  isSure,
+  type Known,
+  type KnownCall,
+  KnownCalls,
+  Marks,
+  touchedBy,
+} from "./known.js";
 import { obtain } from "./making.js";
 import { isSound } from "./pool.js";
 import { type BufferRecord, markWritten, type Outcome, openOutcomes } from "./record.js";
@@ -208,21 +216,23 @@ export class Kernel {
 
   /** Runs a known call if it cannot fail. */
   #repeat(known: Known, call: KnownCall, numberAt: (index: number) => number): boolean {
-    if (!this.#isSure(known)) return false;
+    if (!isSure(known, this._isChecked)) return false;
     const { bound, group, watched } = known;
     const { reads, writes, groups } = call;
-    for (const i of call.marks.numbers) {
+    const { numbers } = call.marks;
+    for (let at = 0; at < numbers.length; at++) {
+      const i = numbers[at] as number;
       if (this.#uniform(numberAt(i), i) !== bound[i]?.extent.facts) return false;
     }
-    operate(this._record, { what: "", reads, writes, after: [watched] }, () => {
-      this.#encode(group, groups, undefined, []);
-    });
+    const encode = () => this.#encode(group, groups);
+    if (isQuiet(known)) encode();
+    else operate(this._record, { what: "", reads, writes, after: [watched] }, encode);
     return true;
   }
 
-  #isSure(known: Known): boolean {
-    const checked = this.#check && this.#shader.bindings !== null;
-    return isSure(known, checked && this.#compiled.fault === null);
+  /** @internal Whether it has compiled, and its calls are checked in full. */
+  get _isChecked(): boolean {
+    return this.#check && this.#shader.bindings !== null && this.#compiled.fault === null;
   }
 
   /**
@@ -334,7 +344,7 @@ export class Kernel {
     const backs = written.filter((one) => one.temporary !== 0);
     // A copy back goes to a buffer that the group does not bind.
     const plain = timestampWrites === undefined && backs.length === 0;
-    const sure = known !== undefined && plain && this.#isSure(known);
+    const sure = known !== undefined && plain && isSure(known, this._isChecked);
     written.forEach(markBound);
     const touched = touchedBy(bound);
     const alone = [...touched.reads, ...touched.writes].every(
@@ -357,18 +367,18 @@ export class Kernel {
 
   #encode(
     group: GPUBindGroup,
-    [x, y, z]: Prepared["groups"],
-    timestampWrites: TimestampWrites | undefined,
-    backs: readonly Bound[],
+    groups: Prepared["groups"],
+    timestampWrites?: TimestampWrites,
+    backs?: readonly Bound[],
   ): void {
     const { gpu } = this._record.device;
     const encoder = gpu.createCommandEncoder();
-    const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
+    const pass = encoder.beginComputePass(timestampWrites && { timestampWrites });
     pass.setPipeline(this._pipeline);
     pass.setBindGroup(0, group);
-    pass.dispatchWorkgroups(x, y, z);
+    pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
     pass.end();
-    for (const back of backs) copyBack(this._record, encoder, back);
+    if (backs) for (const back of backs) copyBack(this._record, encoder, back);
     gpu.queue.submit([encoder.finish()]);
   }
 

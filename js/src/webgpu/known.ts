@@ -6,7 +6,7 @@ import { sameShape } from "../core/shape.js";
 import { managedOf } from "../core/tensor.js";
 import type { Bound } from "./arguments.js";
 import type { Given, RunOptions } from "./checks/calls.js";
-import { agree, type Extent, isPrivate, type Outcome } from "./record.js";
+import { agree, type Extent, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import { extentOf } from "./references.js";
 import { find } from "./slots.js";
 import { type Slot, state } from "./state.js";
@@ -17,6 +17,8 @@ const MOST = 8;
 /** How a tensor is known again, without holding it; null: a number. */
 type Mark = {
   readonly slot: Slot;
+  readonly storage: object;
+  readonly handle: number;
   readonly start: number;
   readonly shape: readonly number[];
   readonly dtype: unknown;
@@ -50,16 +52,18 @@ export class Marks {
 function markOf(arg: Given): Mark {
   const tensor = managedOf(arg);
   if (tensor === undefined) return null;
-  const { handle, start, shape, dtype, readOnly } = tensor;
-  return { slot: find(state, handle) as Slot, start, shape, dtype, readOnly };
+  const { storage, handle, start, shape, dtype, readOnly } = tensor;
+  return { slot: find(state, handle) as Slot, storage, handle, start, shape, dtype, readOnly };
 }
 
 function isMarked(mark: Mark, arg: Given): boolean {
   if (mark === null) return typeof arg === "number";
   const tensor = managedOf(arg);
   return (
-    tensor?.isOnGPU === true &&
-    find(state, tensor.handle) === mark.slot && // with its generation
+    tensor !== undefined &&
+    tensor.handle === mark.handle &&
+    mark.slot.refs > 0 && // the handle is not of a later slot
+    tensor.storage === mark.storage &&
     tensor.start === mark.start &&
     tensor.dtype === mark.dtype &&
     tensor.readOnly === mark.readOnly &&
@@ -116,7 +120,11 @@ export class KnownCalls {
 
   /** The one with the same arguments. */
   find(args: readonly Given[], workgroups: RunOptions["workgroups"]): Known | undefined {
-    for (const known of this.#all) if (known.call?.marks.fit(args, workgroups)) return known;
+    const all = this.#all;
+    for (let i = 0; i < all.length; i++) {
+      const known = all[i] as Known;
+      if (known.call?.marks.fit(args, workgroups)) return known;
+    }
     return undefined;
   }
 
@@ -153,14 +161,22 @@ function sameBytes({ extent, resource }: Bound, other: Bound): boolean {
 /**
  * Whether a run cannot fail, but with what it reads and writes, and with the run that is watched.
  *
- * @param checked - whether the kernel has compiled, and its calls are checked in full: then a run may
- * follow one whose outcome is pending
+ * @param checked - of its kernel: then a run may follow one whose outcome is pending
  */
 export function isSure({ watched, alone, bound }: Known, checked: boolean): boolean {
   if (watched === null || watched.fault) return false;
   if (watched.fault === undefined && !(alone && checked)) return false;
-  return bound.every(({ extent: { facts } }) => {
-    const { origin, seen, taken } = agree(facts);
-    return origin === "tensors" && !seen && !taken;
-  });
+  for (let i = 0; i < bound.length; i++) {
+    const { origin, seen, taken } = agree((bound[i] as Bound).extent.facts);
+    if (origin !== "tensors" || seen || taken) return false;
+  }
+  return true;
+}
+
+/** Whether neither that run nor any work on what it binds is pending or has failed. */
+export function isQuiet({ watched, bound }: Known): boolean {
+  for (let i = 0; i < bound.length; i++) {
+    if (openOutcomes((bound[i] as Bound).extent).length > 0) return false;
+  }
+  return !isOpen(watched);
 }

@@ -40,8 +40,7 @@ export type Origin = "tensors" | "staging" | "single" | "others";
 export interface Written {
   readonly start: number;
   readonly end: number;
-  /** Only a batch that runs again replaces its own. */
-  outcome: Outcome;
+  readonly outcome: Outcome;
 }
 
 export interface BufferRecord {
@@ -120,15 +119,6 @@ export function agree(record: BufferRecord): BufferRecord {
 /** Whether we made the buffer, and no code that follows the protocol can destroy it. */
 export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
   return (origin === "tensors" || origin === "single") && !lent && !taken;
-}
-
-/**
- * Whether commands on a buffer that the GPU has accepted once cannot fail: no foreign code can have
- * destroyed it (with other usages that is not known), and nothing that was written to it failed.
- */
-export function isSettled(record: BufferRecord): boolean {
-  if (record.origin !== "tensors" || !isPrivate(record)) return false;
-  return !record.work.some(({ outcome }) => isOpen(outcome));
 }
 
 /** Bytes up to this one may have been written. */

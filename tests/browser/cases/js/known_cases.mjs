@@ -1,6 +1,6 @@
 // Kernels that know their calls, beside kernels that know none: the same random program on two
-// devices, on one of which each call has a kernel of its own, which checks and watches all. What
-// throws, what reads give and what the devices report must be the same.
+// devices, on one of which each call has a kernel of its own, which checks and watches all, and each
+// run of a batch a batch of its own. What throws, what reads give and what the devices report must be the same.
 import { equal } from "./expect.mjs";
 
 const SEQUENCES = 25;
@@ -92,7 +92,7 @@ class World {
   }
 
   /** What a step gives, or throws. */
-  async act({ kind, at, to, values, name, args, workgroups, seen }) {
+  async act({ kind, at, to, values, name, args, workgroups, seen, batched }) {
     const tensor = this.tensors[at];
     if (kind === "upload") {
       const host = this.host(values);
@@ -119,6 +119,7 @@ class World {
     else if (kind === "run") {
       const given = args.map((arg) => ("tensor" in arg ? this.tensors[arg.tensor] : arg.number));
       const kernel = this.kernel(name);
+      if (batched) return this.runBatch(() => kernel.run(given, { workgroups }), to);
       // Some programs go on before the first outcome is known.
       const options = name in FORMULAS ? {} : { workgroups };
       for (let i = 0; i < to; i++) {
@@ -127,6 +128,22 @@ class World {
         for (const tensor of made) if (tensor && !given.includes(tensor)) this.tensors.push(tensor);
         if (this.tensors.length > length) break;
       }
+    }
+    return null;
+  }
+
+  runBatch(block, count) {
+    let batch = null;
+    try {
+      for (let i = 0; i < count; i++) {
+        if (batch === null || !this.knows) {
+          batch?.release();
+          batch = this.library.webgpu.batch(this.device).record(block);
+        }
+        batch.run();
+      }
+    } finally {
+      batch?.release();
     }
     return null;
   }
@@ -165,7 +182,8 @@ function stepOf(rng, count) {
   );
   if (rng(30) === 0) args.pop();
   const workgroups = WORKGROUPS[rng(WORKGROUPS.length)];
-  return { kind: "run", name, args, workgroups, to: 1 + rng(3) };
+  const batched = inputs === undefined && rng(4) === 0;
+  return { kind: "run", name, args, workgroups, batched, to: 1 + rng(3) };
 }
 
 async function compare(library, devices, seed) {
