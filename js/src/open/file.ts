@@ -126,6 +126,35 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     return reader.load(loadable, this.#whichIs(entry), all) as Promise<Tensor<D>>;
   }
 
+  /**
+   * Loads a tensor in parts, for one that is larger than the memory or than a buffer of the GPU:
+   * consecutive rows, which the caller releases.
+   *
+   * @param options - those of `load`, and the bytes in the file that a part has at most; default
+   * 128 MiB, which every device can bind
+   * @throws UnsupportedError if one row has more bytes
+   */
+  async *parts<D extends DTypeName = DTypeName>(
+    name: string,
+    options: Omit<LoadOptions<D>, "part"> & { nbytes?: number } = {},
+  ): AsyncGenerator<Tensor<D>, void, undefined> {
+    const { nbytes = 1 << 27, ...others } = options;
+    const { shape, nbytes: all } = this.info(name);
+    const [rows = 1] = shape;
+    const count = all <= nbytes ? Math.max(rows, 1) : Math.floor((nbytes * rows) / all);
+    if (!(count >= 1)) {
+      throw new UnsupportedError(
+        `${this.#whichIs(this.#entry(name).entry)}: one row has ${all / rows} bytes, more than ${nbytes}; load ` +
+          "parts with a range for each axis",
+        { given: all / rows, needed: nbytes },
+      );
+    }
+    for (let first = 0; first < Math.max(rows, 1); first += count) {
+      const part = shape.length > 0 ? [[first, first + count] as const] : [];
+      yield await this.load<D>(name, { ...others, part });
+    }
+  }
+
   /** The same as {@link TensorFile.load}. */
   get<D extends DTypeName = DTypeName>(
     name: string,

@@ -297,7 +297,7 @@ class TensorFile(Mapping[str, Tensor]):
         """
         info = self.info(name)
         whole = self.get_slice(name)
-        if info.nbytes <= nbytes:
+        if info.nbytes <= max(nbytes, 0):
             yield await whole.load(dtype)
             return
         rows = info.shape[0] if info.shape else 1
