@@ -118,6 +118,12 @@ class TensorPart:
             with ``whole=True``.
         ReleasedError
             The file was closed.
+
+        Examples
+        --------
+        >>> data = await dlw.save(None, {"w": np.arange(4, dtype="u1")})
+        >>> (await (await dlw.open(data)).get_slice("w")[1].load()).numpy()
+        array(1, dtype=uint8)
         """
         return await self._file._load_part(self._name, self._key, dtype)
 
