@@ -47,8 +47,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   readonly names: readonly string[];
   /** The file's metadata: `__metadata__` of safetensors. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Its source's name, for messages. */
-  readonly name: string;
+  readonly #name: string;
   readonly #contents: readonly Contents[];
   readonly #entries: ReadonlyMap<string, { reader: Reader; entry: Held }>;
   readonly #options: OpenOptions;
@@ -60,7 +59,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     metadata: Readonly<Record<string, string>>,
     options: OpenOptions,
   ) {
-    this.name = name;
+    this.#name = name;
     this.#contents = contents;
     const entries = contents.flatMap(({ reader, entries }) =>
       entries.map((entry) => [entry.name, { reader, entry }] as const),
@@ -74,6 +73,11 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /** Number of tensors. */
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Its source's name, for messages. */
+  get name(): string {
+    return this.#name;
   }
 
   /** Whether the file was closed. */
