@@ -64,7 +64,8 @@ class MakingHandler(Handler):
         elements, tensors = (
             int(options.get(name, "1")) for name in ("count", "tensors")
         )
-        counted = {".asked": self.asked, ".sent": self.sent}.get(path[len(MADE) :])
+        suffix = path[path.rindex(".") :] if "." in path else ""
+        counted = {".asked": self.asked, ".sent": self.sent}.get(suffix)
         if counted is not None:
             self._send(str(counted.get(options["of"], 0)).encode())
             return
