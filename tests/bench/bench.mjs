@@ -4,7 +4,7 @@ import * as library from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
 import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
 import { CALL_LAYOUTS, callWays } from "./calls.mjs";
-import { openWays } from "./files.mjs";
+import { openWays, partWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import {
@@ -44,6 +44,7 @@ function plan(quick) {
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
     ["open", "contiguous", openWays, quick ? [16 * MB] : [256 * MB]],
+    ["open a part", "1 %", partWays, quick ? [16 * MB] : [256 * MB]],
     ["onnxruntime", "small", sessionWays, [64]],
     ["onnxruntime", "large", sessionWays, [quick ? MB : 16 * MB]],
     ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),

@@ -1,4 +1,5 @@
-// A file of a URL to the GPU: ours, fetch alone (whose bytes go nowhere), and the usual way.
+// A file of a URL to the GPU: ours, fetch alone (whose bytes go nowhere), and the usual way; and a
+// hundredth of its elements.
 import { open } from "/js/open/index.js";
 import { expect, readBuffer, TENSOR_USAGE } from "./paths.mjs";
 
@@ -89,5 +90,62 @@ load`);
     done() {
       load.destroy();
     },
+  };
+}
+
+/** A hundredth of a file: a part, the bytes alone, and all of the file. */
+export function partWays({ device }, bytes) {
+  const count = bytes / 4;
+  const url = `/made/bench.npy?count=${count}&keep=1`;
+  const first = Math.floor(count / 2);
+  const last = first + Math.floor(count / 100);
+  const settle = () => device.queue.onSubmittedWorkDone();
+  const sent = async () =>
+    Number(await (await fetch(`/made/.sent?of=${encodeURIComponent(url)}`)).text());
+  const load = async (part) => {
+    const tensor = await open(url, { device, ...(part && { part }) });
+    await settle();
+    return tensor;
+  };
+  const isRight = (values) => values.every((value, i) => value === first + i);
+  const way = (name, part) => {
+    const made = {
+      name,
+      facts: {},
+      async each() {
+        (await load(part)).release();
+      },
+      async verify() {
+        const before = await sent();
+        const tensor = await load(part);
+        made.facts.sent_bytes = (await sent()) - before;
+        const found = part ? tensor : tensor.slice([first, last]);
+        const values = await found.read();
+        expect(values.length === last - first && isRight(values), name);
+        if (part && bytes >= 256 * MB) {
+          const share = made.facts.sent_bytes / bytes;
+          expect(share <= 0.011, `a hundredth took ${100 * share} % of the bytes`);
+        }
+        for (const each of new Set([tensor, found])) each.release();
+      },
+    };
+    return made;
+  };
+  const alone = async () => {
+    const headers = { Range: `bytes=${128 + 4 * first}-${128 + 4 * last - 1}` };
+    const response = await fetch(url, { headers, cache: "no-store" });
+    return new Uint32Array(await response.arrayBuffer());
+  };
+  return {
+    ways: [
+      way("dlpack-web", [[first, last]]),
+      {
+        name: "fetch of that range alone",
+        each: alone,
+        verify: async () => expect(isRight(await alone()), "what was fetched"),
+      },
+      way("the whole file"),
+    ],
+    done() {},
   };
 }

@@ -141,7 +141,9 @@ test("members of Tensor, Bridge and Kernel", () => {
     assert.deepEqual(members(library.webgpu[kind]), ["ready", "run", "wgsl"]);
   }
   assert.deepEqual(members(Batch), ["length", "record", "release", "released", "run", "update"]);
-  assert.deepEqual(members(TensorFile), ["close", "closed", "get", "has", "info", "name", "size"]);
+  assert.deepEqual(members(TensorFile), [
+    ...["close", "closed", "get", "has", "info", "load", "name", "parts", "size"],
+  ]);
 });
 
 test("errors are told apart by class and by name", () => {

@@ -1,8 +1,7 @@
 import { concat } from "../core/bytes.js";
 import type { AbortSignal } from "../core/globals.js";
 import { malformed } from "./entry.js";
-import { LinkedSignal } from "./signals.js";
-import type { Chunks, Source } from "./source.js";
+import { type Chunks, LinkedSignal, type Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {

@@ -47,8 +47,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   readonly names: readonly string[];
   /** The file's metadata: `__metadata__` of safetensors. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Its source's name, for messages. */
-  readonly name: string;
+  readonly #name: string;
   readonly #contents: readonly Contents[];
   readonly #entries: ReadonlyMap<string, { reader: Reader; entry: Held }>;
   readonly #options: OpenOptions;
@@ -60,7 +59,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     metadata: Readonly<Record<string, string>>,
     options: OpenOptions,
   ) {
-    this.name = name;
+    this.#name = name;
     this.#contents = contents;
     const entries = contents.flatMap(({ reader, entries }) =>
       entries.map((entry) => [entry.name, { reader, entry }] as const),
@@ -74,6 +73,11 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /** Number of tensors. */
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Its source's name, for messages. */
+  get name(): string {
+    return this.#name;
   }
 
   /** Whether the file was closed. */
@@ -124,6 +128,35 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     const all = { ...this.#options, ...options };
     const loadable = this.#loadable(entry, all.dtype);
     return reader.load(loadable, this.#whichIs(entry), all) as Promise<Tensor<D>>;
+  }
+
+  /**
+   * Loads a tensor in parts, for one that is larger than the memory or than a buffer of the GPU:
+   * consecutive rows, which the caller releases.
+   *
+   * @param options - those of `load`, and the bytes in the file that a part has at most; default
+   * 128 MiB, which every device can bind
+   * @throws UnsupportedError if one row has more bytes
+   */
+  async *parts<D extends DTypeName = DTypeName>(
+    name: string,
+    options: Omit<LoadOptions<D>, "part"> & { nbytes?: number } = {},
+  ): AsyncGenerator<Tensor<D>, void, undefined> {
+    const { nbytes = 1 << 27, ...others } = options;
+    const { shape, nbytes: all } = this.info(name);
+    const [rows = 1] = shape;
+    const count = all <= nbytes ? Math.max(rows, 1) : Math.floor((nbytes * rows) / all);
+    if (!(count >= 1)) {
+      throw new UnsupportedError(
+        `${this.#whichIs(this.#entry(name).entry)}: one row has ${all / rows} bytes, more than ${nbytes}; load ` +
+          "parts with a range for each axis",
+        { given: all / rows, needed: nbytes },
+      );
+    }
+    for (let first = 0; first < Math.max(rows, 1); first += count) {
+      const part = shape.length > 0 ? [[first, first + count] as const] : [];
+      yield await this.load<D>(name, { ...others, part });
+    }
   }
 
   /** The same as {@link TensorFile.load}. */

@@ -6,7 +6,7 @@
  * is one version of the file, or an error.
  */
 import { UnsupportedError } from "../core/errors.js";
-import { crc32 } from "./crc.js";
+import { crc32 } from "./zip.js";
 
 /** Bytes at the end of what came that are compared: fewer than an answer brings. */
 const OVERLAP = 2048;

@@ -5,8 +5,8 @@ import type { Tensor } from "../core/tensor.js";
 import type { Described } from "./entry.js";
 import { gpuSink } from "./gpu.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
-import { abortable } from "./signals.js";
 import { convertingSink, growingSink, memorySink, type Sink } from "./sink.js";
+import { abortable } from "./source.js";
 
 /** Progress is reported after every so many bytes, and at the end. */
 const STEP = 1 << 20;

@@ -4,11 +4,17 @@ import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
-import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
-import { detectWrongFile, HEAD_BYTES } from "./detected.js";
 import { dtypeOfDescr, isRaw } from "./dtypes.js";
-import { type Described, faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
+import {
+  type Described,
+  detectWrongFile,
+  faultOf,
+  HEAD_BYTES,
+  malformed,
+  nbytesOf,
+  shapeOf,
+} from "./entry.js";
 import { TensorFile } from "./file.js";
 import { load } from "./load.js";
 import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
@@ -18,7 +24,7 @@ import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./saf
 import { checkShards, indexFrom, opened } from "./shards.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
-import { enter, type Member, unpacked, zipMembers } from "./zip.js";
+import { crc32, enter, type Member, unpacked, zipMembers } from "./zip.js";
 
 /** Files of which only some bytes are read at first. */
 const SEVERAL = /\.(npz|safetensors|json)$/i;

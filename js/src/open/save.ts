@@ -8,7 +8,7 @@ import { isTensor, Tensor } from "../core/tensor.js";
 import { malformed } from "./entry.js";
 import { npyHeader } from "./npy.js";
 import { safetensorsHeader } from "./safetensors.js";
-import { abortable } from "./signals.js";
+import { abortable } from "./source.js";
 import { type SaveTarget, writerFor } from "./targets.js";
 
 /** Several tensors by their names, in the order in which they are written. */

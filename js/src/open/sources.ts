@@ -11,8 +11,7 @@ import type {
 } from "../core/globals.js";
 import { httpSource } from "./http.js";
 import { nameOf } from "./request.js";
-import { abortable } from "./signals.js";
-import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
+import { abortable, chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
 /** A file of the origin's own file system, opened by a worker: the members used here. */
 export interface SyncAccessHandle {

@@ -340,10 +340,10 @@ def strict_json(
             malformed(what, f"its header has {json.dumps(twice[:100]):.100} twice")
         return made
 
-    def plain(number: str) -> int | str:
+    def plain(number: str) -> float:
         if not re.fullmatch(numbers, number):
             malformed(what, f"its header has {number:.100} where a size is needed")
-        return int(number) if number.isdecimal() else number
+        return int(number) if number.isdecimal() else float(number)
 
     try:
         text = header.decode("utf-8")

@@ -119,6 +119,12 @@ class TensorPart:
             with ``whole=True``.
         ReleasedError
             The file was closed.
+
+        Examples
+        --------
+        >>> data = await dlw.save(None, {"w": np.arange(4, dtype="u1")})
+        >>> (await (await dlw.open(data)).get_slice("w")[1].load()).numpy()
+        array(1, dtype=uint8)
         """
         return await self._file._load_part(self._name, self._key, dtype)
 
@@ -300,7 +306,7 @@ class TensorFile(Mapping[str, Tensor]):
         """
         info = self.info(name)
         whole = self.get_slice(name)
-        if info.nbytes <= nbytes:
+        if info.nbytes <= max(nbytes, 0):
             yield await whole.load(dtype)
             return
         rows = info.shape[0] if info.shape else 1

@@ -48,6 +48,7 @@ class MakingHandler(Handler):
 
     cuts: dict[str, int] = {}  # noqa: RUF012 - of the whole server: how often each was cut
     asked: dict[str, int] = {}  # noqa: RUF012 - and asked for
+    sent: dict[str, int] = {}  # noqa: RUF012 - and how many bytes
     kept: dict[str, bytes] = {}  # noqa: RUF012
     versions = count()
 
@@ -63,8 +64,10 @@ class MakingHandler(Handler):
         elements, tensors = (
             int(options.get(name, "1")) for name in ("count", "tensors")
         )
-        if path.endswith(".asked"):
-            self._send(str(self.asked.get(options["of"], 0)).encode())
+        suffix = path[path.rindex(".") :] if "." in path else ""
+        counted = {".asked": self.asked, ".sent": self.sent}.get(suffix)
+        if counted is not None:
+            self._send(str(counted.get(options["of"], 0)).encode())
             return
         header = (
             npy_header(elements)
@@ -81,6 +84,7 @@ class MakingHandler(Handler):
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
         else:
             self.send_response(HTTPStatus.OK)
+        self.sent[self.path] = self.sent.get(self.path, 0) + end - start
         new = options.get("etag") == "new"
         self.send_header("ETag", f'"{next(self.versions) if new else 1}"')
         if options.get("length") == "0":

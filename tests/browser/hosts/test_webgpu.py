@@ -278,3 +278,8 @@ def test_the_first_use_gets_a_device(
     assert list(page.python(USE.format("await dlw.webgpu.request_device()"))) == [
         "webgpu:0"
     ]
+
+
+def test_a_file_of_a_gibibyte(open_test_page: Callable[..., TestPage]) -> None:
+    """A page of its own, whose memory has not grown yet."""
+    open_test_page().pytest(["tests/browser/cases/py/large_files.py"]).must_pass()

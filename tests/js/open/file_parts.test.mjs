@@ -518,6 +518,39 @@ test("random parts are what tensor.slice gives of the whole", async () => {
   assert.equal(liveTensors(), LIVE);
 });
 
+test("a tensor in parts", async () => {
+  const file = await open(WEIGHTS);
+  const sizes = async (options) => {
+    const found = [];
+    for await (const rows of file.parts("w", options)) {
+      assert.equal(rows.at(0, 0), found.reduce((a, b) => a + b, 0) * COLUMNS);
+      found.push(rows.shape[0]);
+      rows.release();
+    }
+    return found;
+  };
+  assert.deepEqual(await sizes(), [ROWS]);
+  assert.deepEqual(await sizes({ nbytes: 1500 * ROW + 1 }), [1500, 1500, 1096]);
+  for (const nbytes of [ROW - 1, 0, -1, NaN]) {
+    await fails(sizes({ nbytes }), "UnsupportedError", /one row has 1024 bytes/);
+  }
+  file.close();
+  for (const [shape, count] of [
+    [[], 1],
+    [[0, 5], 1],
+    [[3, 0], 1],
+  ]) {
+    const other = await open(await saved({ w: tensorOf(shape) }));
+    const found = [];
+    for await (const rows of other.parts("w")) {
+      found.push([...rows.shape]);
+      rows.release();
+    }
+    assert.deepEqual(found, Array(count).fill(shape));
+    other.close();
+  }
+});
+
 // --- sharded models -----------------------------------------------------------------------------
 
 const named = (i, count = 20) =>

@@ -238,9 +238,11 @@ test("Python learns of a file what is in it", () => {
     metadata: { by: "me" },
     info: () => info,
     _why: () => null,
+    _shards: 1,
   };
   assert.deepEqual(calls.files.factsOf(file), {
     name: "a.npz",
+    shards: 1,
     metadata: { by: "me" },
     infos: [["x", "int8", [2, 3], 6, null]],
   });
