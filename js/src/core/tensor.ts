@@ -75,7 +75,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   readonly readOnly: boolean;
 
-  /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
+  /**
+   * Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one.
+   *
+   * @param made - nothing that programs have
+   */
   constructor(...made: [never, ...never[]]);
   /** @internal */
   constructor(managed: ManagedTensor);
