@@ -13,7 +13,7 @@ LIBRARIES = ROOT / "build" / "libraries" / "node_modules"
 # Errors are thrown, not made, by programs, and Pyodide's own types are its own.
 UNDESCRIBED = re.compile(
     r"has an @param with name|"
-    r"warning\] (?!\w+Error\.|Pyodide\.).* \(Parameter\), defined in "
+    r"warning\] (?!\S*(?:Error|Pyodide)\.).* \(Parameter\), defined in "
     r"\S*js/src/(?:core|pyodide|webgpu)/"
 )
 FIRST = """\
