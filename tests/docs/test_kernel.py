@@ -190,7 +190,7 @@ def test_old_pyodide(browser: Browser, server: Server) -> None:
           return made;
         }"""
     with opened(browser, server, pyodide=pyodide) as python:
-        words = "lacks _module.validSuspender; dlpack-web needs Pyodide 0.29 or newer"
+        words = "lacks _module.validSuspender: dlpack-web serves Pyodide 0.29 and 314"
         assert words in python.run(GPU)
         expect(python.page.locator(".python-state")).to_contain_text(words)
         assert python.run("6 * 7") == "42"

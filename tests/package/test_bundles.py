@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -137,6 +138,21 @@ def test_wheel_has_each_source_but_those_of_other_places(project: Path) -> None:
     wanted = {path.relative_to(folder.parent).as_posix() for path in sources - others}
     assert {*names} == {*wanted, "dlpack_web/_core.abi3.so"}
     assert len(names) == len({*names})
+
+
+def test_wheel_has_the_sources_without_their_comments(project: Path) -> None:
+    """Tracebacks and `help()` say the same: lines keep their numbers, and docstrings stay."""
+    folder = ROOT / "py"
+    with zipfile.ZipFile(shipped_wheel(project)) as wheel:
+        for name in wheel.namelist():
+            if not name.endswith(".py") or name == "dlpack_web/widget.py":
+                continue
+            source, shipped = (folder / name).read_text("utf-8"), wheel.read(name)
+            ours, theirs = ast.parse(source), ast.parse(shipped)
+            assert ast.dump(ours, include_attributes=True) == ast.dump(
+                theirs, include_attributes=True
+            ), name
+            assert not re.search(rb"(?m)^ *#", shipped), name
 
 
 def test_entry_points_for_those_who_do_not_read_exports(project: Path) -> None:

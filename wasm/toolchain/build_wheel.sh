@@ -21,6 +21,19 @@ rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
 # Nor is the page's: in Pyodide the GPU of the page is at hand, as its `dlpack_web.widget` says.
 rm -r "$stage"/py/dlpack_web/_page
 cp wasm/toolchain/widget_in_page.py "$stage"/py/dlpack_web/widget.py
+# Comments are in the other wheels; docstrings and the numbers of lines stay.
+"$venv"/bin/python - "$stage"/py <<'END'
+import io, pathlib, sys, tokenize
+
+for file in pathlib.Path(sys.argv[1]).rglob("*.py"):
+    text = file.read_text("utf-8")
+    lines = text.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    file.write_text("\n".join(lines), "utf-8")
+END
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"
 export SOURCE_DATE_EPOCH=315532800 # 1980-01-01, the oldest date of zip files

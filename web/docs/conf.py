@@ -37,7 +37,6 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!dlpack_web\.).*")]
 suppress_warnings = ["myst.header"]
 
 napoleon_google_docstring = False
-napoleon_preprocess_types = True
 autodoc_mock_imports = ["anywidget"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

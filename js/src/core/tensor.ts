@@ -75,7 +75,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   readonly readOnly: boolean;
 
-  /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
+  /**
+   * Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one.
+   *
+   * @param made - nothing that programs have
+   */
   constructor(...made: [never, ...never[]]);
   /** @internal */
   constructor(managed: ManagedTensor);
@@ -98,6 +102,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param array - the elements: all of them, in row-major order, unless `strides` or `offset` say
    * otherwise
+   * @param options - `shape`, `dtype`, `strides` and `offset` in elements, `padded`
+   * @returns a tensor, which the caller releases
    * @throws TypeError for anything but a typed array of that dtype, RangeError for sizes that do
    * not fit, UnsupportedError for an array that was detached
    */
@@ -113,6 +119,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param memory - a `WebAssembly.Memory`, or anything whose `buffer` is the current one
    * @param ptr - where element 0 is, in bytes from the start of the memory
+   * @param options - `shape` and `dtype`; `strides` in elements, `readOnly`, `padded`, `release`
+   * @returns a tensor, which the caller releases
    * @throws RangeError for elements outside the memory
    */
   static fromMemory<D extends DTypeName>(
@@ -127,6 +135,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * A tensor over a `GPUBuffer`, without a copy. The buffer stays the caller's unless `release` is
    * given, which is called once, when the last hold (of JS or Python) ends.
    *
+   * @param buffer - of the device of `options`
+   * @param options - `device`, `shape` and `dtype`; `byteOffset` and `capacity` in bytes, `strides` in
+   * elements, `readOnly`, `padded`, `release`
+   * @returns a tensor, which the caller releases
    * @throws RangeError if the buffer is too small, DeviceLostError if the device is lost
    */
   static fromGPUBuffer<D extends DTypeName>(
@@ -141,11 +153,18 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * `[Symbol.for("dlpack.exchange")]`, which adapters add to their library's tensors.
    *
    * @param x - what has the elements
-   * @param options - of a typed array alone, as {@link Tensor.fromTypedArray} has them
    * @returns a tensor, which the caller releases
    * @throws UnsupportedError for a wrong description; TypeError for anything else
    */
   static from<D extends DTypeName>(x: Tensor<D>): Tensor<D>;
+  /**
+   * A tensor over the memory of a typed array, as {@link Tensor.fromTypedArray} makes it.
+   *
+   * @param x - the elements
+   * @param options - `shape`, `dtype`, `strides` and `offset` in elements, `padded`
+   * @returns a tensor, which the caller releases
+   * @throws TypeError, RangeError, UnsupportedError as {@link Tensor.fromTypedArray}
+   */
   static from<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
     x: A,
     options?: FromTypedArrayOptions<D> & { dtype?: HeldBy<A, D> | undefined },
@@ -162,6 +181,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * A tensor over the message that {@link Tensor.transfer} made in another thread; no copy.
    *
+   * @param message - as it was posted
+   * @returns a tensor, which the caller releases
    * @throws TypeError, RangeError for anything else
    */
   static receive(message: TensorMessage): Tensor {
@@ -214,6 +235,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * ```ts
    * if (tensor.is("float32")) tensor.data.fill(0); // a Float32Array
    * ```
+   *
+   * @param dtype - the name of a dtype
    */
   is<N extends DTypeName>(dtype: N): this is Tensor<D & N> {
     return (this.dtype as DTypeName) === dtype;
@@ -250,6 +273,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * Throws also in string templates: {@link Tensor.toString} describes a tensor.
    *
+   * @param hint - what JavaScript needs
    * @throws TypeError where JavaScript needs a number or a string
    */
   [Symbol.toPrimitive](hint: string): never {
@@ -270,8 +294,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * One element. Negative indices count from the end, as in Python.
+   * One element.
    *
+   * @param index - a position on each axis; negative ones count from the end, as in Python
+   * @returns a number, bigint or boolean, or the two parts of a complex number
    * @throws RangeError out of bounds, TypeError for a wrong number of indices
    */
   at(...index: number[]): Element {
@@ -295,15 +321,21 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /**
    * The same elements in the same order with another shape, as a view: a hold of its own on the
-   * same memory, which the caller releases. One extent may be -1.
+   * same memory, which the caller releases.
    *
+   * @param shape - the extents, of which one may be -1
    * @throws RangeError for another number of elements, UnsupportedError if a copy is needed
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
     return this.#viewed(reshape(this._managed.layout, shape));
   }
 
-  /** The axes in another order, as a view: a hold of its own, which the caller releases. */
+  /**
+   * The axes in another order, as a view: a hold of its own, which the caller releases.
+   *
+   * @param axes - each axis once; negative ones count from the end
+   * @throws RangeError if they are no permutation
+   */
   permute(axes: ArrayLike<number>): Tensor<D> {
     return this.#viewed(permute(this._managed.layout, axes));
   }
@@ -345,6 +377,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * so you may change or release the source right after). A tensor that is already there gives a
    * second hold on the same buffer.
    *
+   * @param device - a `GPUDevice`, such as `webgpu.requestDevice()` gives
    * @param options - `dtype`: converts the elements; `usage` of the buffer
    * @returns a new tensor, which the caller releases
    * @throws DeviceError for another device's tensor, DeviceLostError, UnsupportedError beyond the
@@ -392,15 +425,21 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Copies the elements, in row-major order, into JS-owned memory or into `out`: one copy on our
-   * side. Throws the GPU's errors in the work that made this tensor.
+   * Copies the elements, in row-major order, into JS-owned memory: one copy on our side. Throws the GPU's errors in the work that made this tensor.
+   *
+   * @returns a new typed array of the class that `data` has
+   * @throws DeviceLostError, KernelError and other errors of that work
+   */
+  async read(): Promise<CopyOf<D>>;
+  /**
+   * Copies the elements, in row-major order, into `out`.
    *
    * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many. It
    * keeps what it had if this throws. A tensor is held meanwhile; the owner of a typed array over
    * WebAssembly memory is not
-   * @returns `out`, or a new typed array of the class that `data` has
+   * @returns `out`
+   * @throws RangeError for another size; UnsupportedError for another tensor; as without `out`
    */
-  async read(): Promise<CopyOf<D>>;
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {
     const managed = this.#held();
@@ -440,6 +479,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * Hands the tensor out by the protocol in js/EXCHANGE.md: a second hold on the same memory,
    * unless the request says otherwise.
    *
+   * @param request - what the consumer needs: `versions`, `device`, `copy`, `writes`
    * @throws CopyError, DeviceError where `device` cannot be had at once
    */
   [EXCHANGE](request?: ExchangeRequest): Exchange {
@@ -449,6 +489,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * The asynchronous form, which also copies a WebGPU tensor to the CPU or to another device.
    *
+   * @param request - the same, and a `signal` that aborts it
    * @throws CopyError; the `reason` of an aborted `signal`
    */
   [EXCHANGE_ASYNC](request?: AsyncExchangeRequest): Promise<Exchange> {

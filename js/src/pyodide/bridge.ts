@@ -50,6 +50,9 @@ export class Bridge {
    * @param x - a PyProxy of an object with the buffer protocol or `__dlpack__` (a NumPy array,
    * bytes, a `dlpack_web.Tensor`), a JS tensor (a second hold), a typed array, or an object with
    * `[Symbol.for("dlpack.exchange")]`, which adapters add to their library's tensors
+   * @param options - `copy`: true always copies; false throws if a copy is needed. `writable`: throws
+   * for read-only data
+   * @returns a tensor, which the caller releases
    * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
    * `writable`; TypeError for anything else
    */
@@ -112,6 +115,8 @@ export class Bridge {
   /**
    * A new tensor whose elements are undefined (zeros on WebGPU); the caller releases it.
    *
+   * @param shape - the extents
+   * @param dtype - the name of a dtype; default "float32"
    * @param options - `device`: a `GPUDevice` or another tensor's `device`; without it the memory is
    * Pyodide's, aligned to 256 bytes, which Python shares without a copy
    */
@@ -158,6 +163,10 @@ export class Bridge {
   /**
    * Reads several tensors at once, as `tensor.read()` does one: on each device with one submit and
    * one wait.
+   *
+   * @param tensors - of any devices
+   * @returns an array for each tensor
+   * @throws as `tensor.read()`
    */
   async readAll<D extends DTypeName>(tensors: readonly Tensor<D>[]): Promise<CopyOf<D>[]> {
     return (await read(

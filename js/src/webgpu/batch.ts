@@ -194,6 +194,7 @@ export class Batch {
    * ```
    *
    * @param index - of the call, in the order of recording; negative from the end
+   * @param changes - `args` by position, `workgroups`
    * @throws RangeError for no such call or argument; what `kernel.run` throws
    */
   update(index: number, changes: BatchChanges): void;
@@ -483,6 +484,7 @@ function keep({ reads, writes }: Call, own: Outcome, last: Outcome | null): void
  * batch.release();
  * ```
  *
+ * @param device - that of the kernels and tensors
  * @returns a batch, which holds the tensors until you call its `release()`
  * @throws DeviceLostError, TypeError for no `GPUDevice`
  */

@@ -88,6 +88,7 @@ export function deviceWithId(id: number): DeviceRecord {
  * kernel that does not compile and whose results are not read. Without a listener, the fault is
  * logged on the console.
  *
+ * @param gpu - a device; it is registered if it was not
  * @param listener - returns true to keep the fault off the console
  * @returns ends it
  */

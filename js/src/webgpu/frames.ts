@@ -39,6 +39,8 @@ export interface FramesOptions extends FromImageOptions {
  * row). A hidden tab gets no frames until it is visible again. The loop ends with the video or track,
  * and by `break` and `stop()`.
  *
+ * @param source - a video, a camera's track or stream, a canvas, or another source of `fromImage`
+ * @param options - `device`, `dtype`, `channels`, and a `signal` that aborts it
  * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes.
  * Requesting a frame throws the errors of `fromImage`, UnsupportedError for a video that cannot
  * be played, DeviceLostError, and the reason of an aborted signal, and ends it

@@ -65,7 +65,9 @@ const DTYPES: readonly string[] = ["uint8", "float32"];
  * Firefox) keep every byte; translucent canvases hold premultiplied colours, which have fewer
  * values.
  *
+ * @param gpu - the device of the tensor
  * @param source - read at the time of the call; keep it open until this resolves
+ * @param options - `dtype` "uint8" or "float32", `channels` 4 or 3
  * @returns a tensor on `device`, which the caller releases
  * @throws UnsupportedError for sources without pixels (closed, not loaded, cross-origin), larger
  * than `maxTextureDimension2D`, or a `GPUTexture` that shaders cannot read; DeviceLostError;
@@ -181,6 +183,7 @@ export function checkImageOptions<O extends FromImageOptions>(
  * A tensor as a texture of its device: rgba8unorm, for binding, rendering and copying. It takes
  * the same tensors as {@link toCanvas}, with the same errors.
  *
+ * @param tensor - as of {@link toCanvas}
  * @returns a new texture, which the caller destroys
  */
 export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
@@ -206,6 +209,7 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
  * @param tensor - on a GPU, shape [height, width, channels], uint8 (0 to 255) or float32 (0 to 1,
  * clipped); channels: 1 grey, 3 red, green, blue, or 4 with alpha, not premultiplied. It is drawn
  * as of the time of the call; you may release it right after
+ * @param canvas - of the page or offscreen
  * @throws UnsupportedError for other tensors, and for a canvas that has a context of another kind
  * or was transferred; ReleasedError, DeviceLostError; TypeError for anything but a canvas; the
  * tensor's fault

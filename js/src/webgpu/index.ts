@@ -37,6 +37,7 @@ export type { RequestDeviceOptions, TimestampWrites };
  * Asks for a WebGPU device with limits by name and registers it. The device is the caller's: this
  * library never destroys one.
  *
+ * @param options - limits by WebGPU's names, in bytes or counts, `features`, `powerPreference`, `label`
  * @throws DeviceError without WebGPU or an adapter, UnsupportedError if the adapter cannot meet the
  * options, TypeError for an unknown limit
  */
@@ -59,6 +60,7 @@ type Synchronous =
  * });
  * ```
  *
+ * @param device - the kernel's
  * @param run - runs one kernel with the `timestampWrites` that it is given, before it returns
  * @throws UnsupportedError if the device lacks "timestamp-query"; TypeError for an async function
  */

@@ -90,7 +90,10 @@ export class Kernel {
   readonly #uniforms: (Uniform | undefined)[] = [];
 
   /**
-   * @throws DeviceLostError. Errors in the source come later: from `await kernel.ready`, or from
+   * @param device - where the kernel runs
+   * @param wgsl - the source
+   * @param options - `entry` point, `label` for messages, `check` of dtypes and sizes
+   * @throws DeviceLostError; RangeError for no WGSL, or no such entry point. Errors in the source come later: from `await kernel.ready`, or from
    * reading the kernel's results
    */
   constructor(device: GPUDevice, wgsl: string, options?: KernelOptions);
@@ -164,6 +167,8 @@ export class Kernel {
    * a neighbour in its buffer is written, is copied on the GPU and, from `read_write` bindings, back;
    * `webgpu.stats()` counts that.
    *
+   * @param args - a tensor for each binding, or a number for a uniform of f32, i32 or u32
+   * @param options - `workgroups` along x, y, z; `timestampWrites`
    * @throws DeviceError for tensors elsewhere, UnsupportedError for buffers that cannot be bound
    * and dtypes that the shader would misread, RangeError for wrong numbers of arguments or
    * workgroups. Later GPU errors are thrown by reading the kernel's results

@@ -28,6 +28,7 @@ export interface DeviceRecord {
 /**
  * Called with a fault that no read has raised.
  *
+ * @param error - the fault
  * @param site - the number that Python gave the call, undefined for calls of JavaScript
  * @returns whether it has reported it
  */

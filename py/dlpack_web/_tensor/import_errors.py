@@ -45,7 +45,8 @@ def explain(
     if tensor is not None:
         return tensor
     hint = _hint(x)
-    if not (borrowing or (hint and type(x).__module__ == "numpy")):
+    is_array = any(kind.__module__ == "numpy" for kind in type(x).__mro__)
+    if not (borrowing or (hint and is_array)):
         if hint is not None:
             error.add_note(hint)
         return error

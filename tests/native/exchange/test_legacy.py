@@ -60,12 +60,11 @@ def test_read_only_arrays_are_shared_all_the_same(array):
         assert not np.shares_memory(np.asarray(tensor), array)
 
 
-def test_read_only_arrays_of_other_dtypes_keep_their_error():
+def test_read_only_arrays_of_other_dtypes_name_the_dtype():
     array = np.zeros(3, ">f4").view(Array)
     array.flags.writeable = False
-    with pytest.raises(BufferError, match="readonly array") as caught:
+    with pytest.raises(BufferError, match=r"cannot share dtype '>f4': .*newbyteorder"):
         dlw.from_dlpack(array)
-    assert any("newbyteorder" in note for note in caught.value.__notes__)
 
 
 def test_a_buffer_of_the_same_memory_settles_it():

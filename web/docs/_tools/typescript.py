@@ -3,12 +3,19 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from repository import BUILD, ROOT
 
 TYPEDOC = BUILD / "typedoc"
 LIBRARIES = ROOT / "build" / "libraries" / "node_modules"
+# Errors are thrown, not made, by programs, and Pyodide's own types are its own.
+UNDESCRIBED = re.compile(
+    r"has an @param with name|"
+    r"warning\] (?!\S*(?:Error|Pyodide)\.).* \(Parameter\), defined in "
+    r"\S*js/src/(?:core|pyodide|webgpu)/"
+)
 FIRST = """\
 What programs can import, by the name that they import it by. Types of browsers (`GPUDevice`,
 `ImageBitmap`, …) are taken from the program, with `@webgpu/types` or without.
@@ -55,7 +62,8 @@ def write_typescript(target: Path) -> None:
         "excludeExternals": True,
         "useCodeBlocks": True,
         "router": "module",
-        "logLevel": "Error",  # it warns of browser types, and of those that are not exported
+        "requiredToBeDocumented": ["Parameter"],
+        "validation": {"notDocumented": True, "notExported": False},
         "name": "TypeScript",
         "parametersFormat": "table",
         "interfacePropertiesFormat": "table",
@@ -80,8 +88,22 @@ def write_typescript(target: Path) -> None:
         "--options",
         "typedoc.json",
     ]
-    subprocess.run(command, cwd=TYPEDOC, check=True)
+    ended = subprocess.run(
+        command, cwd=TYPEDOC, text=True, capture_output=True, check=False
+    )
+    said = ended.stdout + ended.stderr
+    if ended.returncode != 0:
+        sys.exit(said)
+    if wrong := undescribed(said):
+        sys.exit("\n".join(wrong))
     name_pages(target)
+
+
+def undescribed(said: str) -> list[str]:
+    """TypeDoc's warnings of a parameter of the bridge without @param, and of a @param
+    without parameter."""
+    lines = (re.sub(r"\x1b\[\d+m", "", line) for line in said.splitlines())
+    return [line for line in lines if UNDESCRIBED.search(line)]
 
 
 def page_of(source: str) -> str:

@@ -58,6 +58,8 @@ export class ElementwiseKernel<O extends string = string> {
   #last: { readonly marks: Marks; readonly run: (args: readonly Argument[]) => void } | null = null;
 
   /**
+   * @param device - where the kernel runs
+   * @param options - `inputs`, `outputs` and `operation`, the formula; `name`
    * @throws RangeError and TypeError for parameters and formulas that are none; UnsupportedError
    * for f16 on a device without "shader-f16". Errors in the formula come later, as those of
    * `Kernel`; their `line` counts from its first line
@@ -77,6 +79,8 @@ export class ElementwiseKernel<O extends string = string> {
    * the outputs as further arguments, which may be inputs, too, it writes into those. Numbers and
    * tensors of shape [] are broadcast; other shapes must agree.
    *
+   * @param args - the inputs, and the outputs if they exist
+   * @param options - `size`: the number of elements, if nothing else says it
    * @returns a tensor, or an array of several
    * @throws UnsupportedError for tensors of another dtype, for strided and read-only ones,
    * DeviceError for tensors elsewhere, RangeError for shapes that do not agree and numbers that do

@@ -78,7 +78,11 @@ export class ReductionKernel<O extends string = string> {
   readonly #signature: Signature;
   readonly #what: Reduction;
 
-  /** @throws as ElementwiseKernel */
+  /**
+   * @param device - where the kernel runs
+   * @param options - `inputs`, `outputs`, `map`, `reduce`, `postMap` and `identity`; `reduceType`, `name`
+   * @throws as ElementwiseKernel
+   */
   constructor(device: GPUDevice, options: ReductionOptions<O>) {
     const texts = { map: 1, reduce: 1, postMap: 1, identity: 1, reduceType: 1 } as const;
     const names = { inputs: 1, outputs: 1, ...texts, name: 1 } as const;
@@ -113,6 +117,8 @@ export class ReductionKernel<O extends string = string> {
   /**
    * Submits, and returns the outputs, as `ElementwiseKernel.run` does.
    *
+   * @param args - the inputs, and the outputs if they exist
+   * @param options - `axis` that is reduced, from the end if negative; `keepdims`
    * @returns a tensor without the axis, or an array of several
    * @throws as ElementwiseKernel.run; RangeError for an axis that the inputs do not have
    */
