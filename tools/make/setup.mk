@@ -73,11 +73,12 @@ $(SOURCES): tools/requirements/libs.txt $(VENV)
 # The libraries that tensors are exchanged with, for pages and tests: a file for each.
 $(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
-	mkdir -p build/libraries && cp web/libraries/*.json web/libraries/*.mjs build/libraries
+	mkdir -p build/libraries && rm -f build/libraries/*.mjs
+	cp web/libraries/*.json web/libraries/*.mjs build/libraries
 	cd build/libraries
 	$(NPM_CI)
-	../../$(NODE_BIN)/esbuild *.mjs --bundle --splitting --format=esm --minify \
-	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
+	../../$(NODE_BIN)/esbuild *.mjs arrow=apache-arrow jax=@jax-js/jax litert=@litertjs/core ndarray=ndarray \
+	  zarrita=zarrita --bundle --splitting --format=esm --minify --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	link() { ln -sfn ../node_modules/$$2 site/$$1; }
 	link ort onnxruntime-web/dist
 	link ort-1.26 onnxruntime-web-1.26/dist
@@ -94,8 +95,7 @@ $(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) tools/patch_l
 	@echo "[setup] patched libraries into build/patched"
 	$(PYTHON) tools/patch_libraries.py
 	cd build/patched
-	cp ../../web/libraries/{jax,zarrita}.mjs .
-	NODE_PATH=../libraries/node_modules ../../$(NODE_BIN)/esbuild jax.mjs zarrita.mjs --bundle \
+	NODE_PATH=../libraries/node_modules ../../$(NODE_BIN)/esbuild jax=@jax-js/jax zarrita=zarrita --bundle \
 	  --splitting --format=esm --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist/ort.webgpu.mjs site/ort.mjs
 	touch .done

@@ -1,1 +1,0 @@
-export * from "@jax-js/jax";
