@@ -22,32 +22,33 @@ export function pull(
   const channels = tensor.shape[2] as number;
   const whole = tensor.dtype.name === "float32" && channels === 4;
   const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
-  const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
-  const code = whole ? PIXELS : fromTexture(tensor.dtype.name, channels);
-  dispatch(record, what, code, tensor, "storage", texture, [x, Math.ceil(groups / x)], after);
+  const { gpu } = record.device;
+  const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
+  const code = fromTexture(tensor.dtype.name, channels, whole);
+  const make = () => {
+    const module = gpu.createShaderModule({ code });
+    return gpu.createComputePipeline({ layout: "auto", compute: { module } });
+  };
+  const passes = { what, type: "storage", after, key: code, make } as const;
+  submit(record, tensor, passes, (encoder, pipeline, entry) => {
+    const view = texture.createView({ mipLevelCount: 1 });
+    const layout = pipeline.getBindGroupLayout(0);
+    const entries = [entry, { binding: 1, resource: view }];
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
+    pass.dispatchWorkgroups(x, Math.ceil(groups / x));
+    pass.end();
+  });
 }
 
 /**
- * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size.
+ * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size: by a render pass,
+ * which takes the format that a canvas is shown in. Firefox 153 crashes with other formats, and few
+ * devices let shaders store to it.
  *
  * @param what - names the operation in what it fails with
- */
-export function draw(
-  record: DeviceRecord,
-  what: string,
-  tensor: ManagedTensor,
-  texture: GPUTexture,
-  after: Outcome | null,
-): Outcome | null {
-  const code = toStorageTexture(tensor.dtype.name, tensor.shape[2] as number);
-  const groups = [Math.ceil(texture.width / 8), Math.ceil(texture.height / 8)] as const;
-  return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, after);
-}
-
-/**
- * The same on what a canvas shows, premultiplied: by a render pass, which takes the format that the
- * canvas is shown in. Firefox 153 crashes with other formats, and few devices let shaders store to
- * it.
+ * @param premultiplied - as canvases show it
  */
 export function paint(
   record: DeviceRecord,
@@ -55,10 +56,11 @@ export function paint(
   tensor: ManagedTensor,
   texture: GPUTexture,
   after: Outcome | null,
+  premultiplied: boolean,
 ): Outcome | null {
   const { gpu } = record.device;
   const { format } = texture as { format: GPUTextureFormat };
-  const code = toFragments(tensor.dtype.name, tensor.shape[2] as number);
+  const code = toFragments(tensor.dtype.name, tensor.shape[2] as number, premultiplied);
   const make = () => {
     const module = gpu.createShaderModule({ code });
     const fragment = { module, targets: [{ format }] };
@@ -82,39 +84,6 @@ export function paint(
     pass.draw(3, 1, 0, texture.width); // "instance" number width, which the shader then knows
     pass.end();
   });
-}
-
-/** Runs a shader over a tensor, `@binding(0)`, and a texture, `@binding(1)`. */
-function dispatch(
-  record: DeviceRecord,
-  what: string,
-  code: string,
-  tensor: ManagedTensor,
-  type: TensorUse,
-  texture: GPUTexture,
-  [x, y]: readonly [number, number],
-  after: Outcome | null,
-): Outcome | null {
-  const { gpu } = record.device;
-  const make = () => {
-    const module = gpu.createShaderModule({ code });
-    return gpu.createComputePipeline({ layout: "auto", compute: { module } });
-  };
-  return submit(
-    record,
-    tensor,
-    { what, type, after, key: code, make },
-    (encoder, pipeline, entry) => {
-      const view = texture.createView({ mipLevelCount: 1 });
-      const layout = pipeline.getBindGroupLayout(0);
-      const entries = [entry, { binding: 1, resource: view }];
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
-      pass.dispatchWorkgroups(x, y);
-      pass.end();
-    },
-  );
 }
 
 /** Whether a shader writes to the tensor. */
@@ -185,27 +154,14 @@ function kept<P extends Pipeline>(gpu: GPUDevice, key: string, make: () => P): P
   return found;
 }
 
-/** WGSL that writes a texture's pixels as they are, one each thread. */
-const PIXELS = `
-@group(0) @binding(0) var<storage, read_write> pixels: array<vec4f>;
-@group(0) @binding(1) var image: texture_2d<f32>;
-
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count: vec3u) {
-  let id = at.y * count.x * 64 + at.x;
-  if (id >= arrayLength(&pixels)) { return; }
-  let width = textureDimensions(image).x;
-  pixels[id] = textureLoad(image, vec2u(id % width, id / width), 0);
-}`;
-
-/** WGSL that writes a texture's elements, one word each thread; what is behind them is 0. */
-function fromTexture(dtype: string, channels: number): string {
+/** WGSL that writes a texture's elements, one word or whole pixel each thread; what is behind them is 0. */
+function fromTexture(dtype: string, channels: number, whole: boolean): string {
   const four =
     channels === 4
       ? "pixel(id)"
       : "vec4f(element(i), element(i + 1), element(i + 2), element(i + 3))";
   return `
-@group(0) @binding(0) var<storage, read_write> words: array<u32>;
+@group(0) @binding(0) var<storage, read_write> words: array<${whole ? "vec4f" : "u32"}>;
 @group(0) @binding(1) var image: texture_2d<f32>;
 
 fn pixel(i: u32) -> vec4f {
@@ -221,12 +177,15 @@ fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count
   let id = at.y * count.x * 64 + at.x;
   if (id >= arrayLength(&words)) { return; }
   let i = 4 * id;
-  words[id] = ${dtype === "uint8" ? `pack4x8unorm(${four})` : "bitcast<u32>(element(id))"};
+  words[id] = ${whole ? "pixel(id)" : dtype === "uint8" ? `pack4x8unorm(${four})` : "bitcast<u32>(element(id))"};
 }`;
 }
 
-/** WGSL of a tensor's pixel number `i`. */
-function pixelOf(dtype: string, channels: number): string {
+/**
+ * WGSL that draws a tensor's pixels by a triangle over all of a texture, whose width is the instance's
+ * number.
+ */
+function toFragments(dtype: string, channels: number, premultiplied: boolean): string {
   const [g, b] = channels === 1 ? [0, 0] : [1, 2];
   const value =
     dtype === "uint8" ? "unpack4x8unorm(words[i / 4])[i % 4]" : "saturate(bitcast<f32>(words[i]))";
@@ -236,29 +195,6 @@ function pixelOf(dtype: string, channels: number): string {
 fn element(i: u32) -> f32 {
   return ${value};
 }
-fn pixel(number: u32) -> vec4f {
-  let i = number * ${channels};
-  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
-  return vec4f(element(i), element(i + ${g}), element(i + ${b}), a);
-}`;
-}
-
-/** WGSL that draws a tensor's elements, one pixel each thread. */
-function toStorageTexture(dtype: string, channels: number): string {
-  return `${pixelOf(dtype, channels)}
-@group(0) @binding(1) var image: texture_storage_2d<rgba8unorm, write>;
-
-@compute @workgroup_size(8, 8)
-fn main(@builtin(global_invocation_id) id: vec3u) {
-  let size = textureDimensions(image);
-  if (any(id.xy >= size)) { return; }
-  textureStore(image, id.xy, pixel(id.y * size.x + id.x));
-}`;
-}
-
-/** WGSL that draws them by a triangle over all of the canvas, whose width is the instance's number. */
-function toFragments(dtype: string, channels: number): string {
-  return `${pixelOf(dtype, channels)}
 struct Corner {
   @builtin(position) at: vec4f,
   @location(0) @interpolate(flat, either) width: u32,
@@ -267,7 +203,8 @@ struct Corner {
   return Corner(vec4f(vec2f(f32(i & 1), f32(i >> 1)) * 4 - 1, 0, 1), width);
 }
 @fragment fn colours(corner: Corner) -> @location(0) vec4f {
-  let it = pixel(u32(corner.at.y) * corner.width + u32(corner.at.x));
-  return vec4f(it.rgb * it.a, it.a);
+  let i = (u32(corner.at.y) * corner.width + u32(corner.at.x)) * ${channels};
+  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
+  return vec4f(vec3f(element(i), element(i + ${g}), element(i + ${b}))${premultiplied ? " * a" : ""}, a);
 }`;
 }

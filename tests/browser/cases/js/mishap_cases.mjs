@@ -201,7 +201,11 @@ export async function pipelines_that_failed_are_made_anew(context) {
     bad.release();
     good.release();
   }
-  await instead(device, "createComputePipeline", once(nowhere), () =>
+  const nothing = function (createRenderPipeline, descriptor) {
+    const fragment = { ...descriptor.fragment, entryPoint: "nowhere" };
+    return createRenderPipeline.call(this, { ...descriptor, fragment });
+  };
+  await instead(device, "createRenderPipeline", once(nothing), () =>
     throws(() => toTexture(picture), "DeviceError", /nowhere|nvalid/),
   );
   (await toTexture(picture)).destroy();
