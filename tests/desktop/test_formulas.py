@@ -13,13 +13,67 @@ from dlpack_web._kernels import formulas
 @pytest.mark.parametrize("inner", [1, 15, 16, 1000, 70000])
 @pytest.mark.parametrize("outer", [1, 7, 65537])
 def test_pieces_cover_the_axis_once(outer, inner, length):
-    outputs = outer * inner
-    plan = formulas.plan(outputs, inner, length)
-    assert 64 % plan.lanes == 0
-    assert (plan.chunks - 1) * plan.chunk < length <= plan.chunks * plan.chunk
-    x, y = formulas.grid(outputs * plan.chunks * plan.lanes)
+    outputs, lanes, chunk, chunks, *_ = formulas.sizes((outer, length, inner), {1})
+    assert 64 % lanes == 0
+    assert (chunks - 1) * chunk < length <= chunks * chunk
+    x, y = formulas.grid(outputs * chunks * lanes)
     assert max(x, y) <= 65535
-    assert x * y * 64 >= outputs * plan.chunks * plan.lanes
+    assert x * y * 64 >= outputs * chunks * lanes
+
+
+@pytest.mark.parametrize("outputs", [2**k for k in range(24)])
+@pytest.mark.parametrize("inner", [1, 15, 16, 2**40])
+def test_an_element_goes_through_few_operations(outputs, inner):
+    """The bound of the error of a sum, as web/docs/howto/kernels.md states it."""
+    length, inner = 10**7 // outputs, min(inner, outputs)
+    outputs, lanes, chunk, chunks, *_ = formulas.sizes(
+        (outputs // inner, length, inner), {1}
+    )
+    operations = -(-chunk // lanes) + lanes.bit_length() - 1
+    if chunks > 1:
+        _, lanes, chunk, *_ = formulas.sizes((chunks, outputs), {0}, length)
+        operations += -(-chunk // lanes) + lanes.bit_length() - 1
+    assert operations <= 400
+
+
+def reached(shape, axes):
+    """The elements that each output is made of, as the shader finds them."""
+    words = formulas.sizes(shape, axes)
+    outputs, length, kept_last, reduced_last = words[0], words[4], *words[6:8]
+
+    def offset(number, last, part):
+        total = 0
+        for at in range(2, last):
+            extent, stride = words[4 * at + part : 4 * at + part + 2]
+            total += number % extent * stride
+            number //= extent
+        return total + number * words[4 * last + part + 1]
+
+    return [
+        [offset(i, kept_last, 0) + offset(k, reduced_last, 2) for k in range(length)]
+        for i in range(outputs)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_each_output_is_of_its_elements_in_their_order(seed):
+    r = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in r.integers(1, 5, r.integers(0, 6)))
+    axes = {at for at in range(len(shape)) if r.random() < 0.5}
+    a = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    ends = range(-len(axes), 0)
+    moved = np.moveaxis(a, sorted(axes), list(ends))
+    kept = moved.ndim - len(axes)
+    expected = moved.reshape(int(np.prod(moved.shape[:kept])), -1)
+    assert reached(shape, axes) == expected.tolist()
+
+
+def test_as_many_axes_as_32_bits_have():
+    for first in (0, 1):
+        words = formulas.sizes((2,) * 31, set(range(first, 31, 2)))
+        assert len(words) == 72
+        assert max(words[6:8]) == 17
+    assert formulas.sizes((2,) * 63 + (0,), {63})[4] == 0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import {
   tensorOf,
 } from "./checks/calls.js";
 import { checkCopySource, checkRowMajor, checkUsage, slotOn } from "./checks/tensors.js";
-import { allocate } from "./making.js";
+import { allocate, Words } from "./making.js";
 import type { BufferRecord, Extent } from "./record.js";
 import { capacityOf, extentOf, releaseSlot, roundUp, slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
@@ -53,6 +53,7 @@ export function bind(
   check: boolean,
 ): Bound {
   if (typeof arg === "number") return bindNumber(record, arg, index, declared);
+  if (arg instanceof Words) return boundNumber(arg.facts);
   const tensor = managedOf(arg);
   if (tensor === undefined) {
     throw new TypeError(`binding ${index} takes a tensor, not ${tagOf(arg)}${tensorOf(arg)}`);
@@ -136,10 +137,11 @@ function bindNumber(
   return boundNumber(facts, temporary);
 }
 
-/** A number that is in a buffer. */
+/** A number, or words, in a buffer of their own. */
 export function boundNumber(facts: BufferRecord, temporary = 0): Bound {
-  const resource = { buffer: facts.buffer, offset: 0, size: 16 };
-  const extent = { facts, start: 0, end: 16 };
+  const { buffer } = facts;
+  const resource = { buffer, offset: 0, size: buffer.size };
+  const extent = { facts, start: 0, end: buffer.size };
   return { resource, extent, temporary, written: false, tensor: null, aside: false };
 }
 

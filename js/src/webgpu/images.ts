@@ -21,7 +21,7 @@ import { ask, operate } from "./faults.js";
 import { allocate, MAKING } from "./making.js";
 import { slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
-import { draw, pull } from "./texture.js";
+import { paint, pull } from "./texture.js";
 
 /**
  * Sources of `webgpu.fromImage`: a canvas of either kind, `ImageBitmap`, `ImageData`, `VideoFrame`,
@@ -194,7 +194,7 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
     createTexture(record, image, usage),
   );
   try {
-    await ask(record, [draw(record, what, image, texture, outcome, false)]);
+    await ask(record, [paint(record, what, image, texture, outcome, false)]);
     return texture;
   } catch (error) {
     texture.destroy();
@@ -243,7 +243,7 @@ export async function toCanvas(
     }
     return context.getCurrentTexture();
   });
-  await ask(record, [draw(record, what, image, texture, outcome, true)]);
+  await ask(record, [paint(record, what, image, texture, outcome, true)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {

@@ -6,6 +6,7 @@ import { sameShape } from "../core/shape.js";
 import { managedOf } from "../core/tensor.js";
 import type { Bound } from "./arguments.js";
 import type { Given, RunOptions } from "./checks/calls.js";
+import { Words } from "./making.js";
 import { agree, type Extent, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import { extentOf } from "./references.js";
 import { find } from "./slots.js";
@@ -15,15 +16,18 @@ import { type Slot, state } from "./state.js";
 const MOST = 8;
 
 /** How a tensor is known again, without holding it; null: a number. */
-type Mark = {
-  readonly slot: Slot;
-  readonly storage: object;
-  readonly handle: number;
-  readonly start: number;
-  readonly shape: readonly number[];
-  readonly dtype: unknown;
-  readonly readOnly: boolean;
-} | null;
+type Mark =
+  | Words
+  | {
+      readonly slot: Slot;
+      readonly storage: object;
+      readonly handle: number;
+      readonly start: number;
+      readonly shape: readonly number[];
+      readonly dtype: unknown;
+      readonly readOnly: boolean;
+    }
+  | null;
 
 /** Arguments and workgroups, as they were given. */
 export class Marks {
@@ -32,14 +36,14 @@ export class Marks {
   readonly #args: readonly Mark[];
   readonly #workgroups: RunOptions["workgroups"];
 
-  constructor(args: readonly Given[], workgroups: RunOptions["workgroups"]) {
+  constructor(args: readonly Given[], workgroups?: RunOptions["workgroups"]) {
     this.#args = args.map(markOf);
     this.numbers = this.#args.flatMap((mark, i) => (mark === null ? [i] : []));
     this.#workgroups = Array.isArray(workgroups) ? [...workgroups] : workgroups;
   }
 
   /** Whether these are the same tensors, with any numbers where numbers were. */
-  fit(args: readonly Given[], workgroups: RunOptions["workgroups"]): boolean {
+  fit(args: readonly Given[], workgroups?: RunOptions["workgroups"]): boolean {
     const known = this.#args;
     if (args.length !== known.length || !sameCounts(this.#workgroups, workgroups)) return false;
     for (let i = 0; i < known.length; i++) {
@@ -50,6 +54,7 @@ export class Marks {
 }
 
 function markOf(arg: Given): Mark {
+  if (arg instanceof Words) return arg;
   const tensor = managedOf(arg);
   if (tensor === undefined) return null;
   const { storage, handle, start, shape, dtype, readOnly } = tensor;
@@ -58,6 +63,7 @@ function markOf(arg: Given): Mark {
 
 function isMarked(mark: Mark, arg: Given): boolean {
   if (mark === null) return typeof arg === "number";
+  if (mark instanceof Words) return mark === arg;
   const tensor = managedOf(arg);
   return (
     tensor !== undefined &&

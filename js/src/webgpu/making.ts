@@ -65,6 +65,16 @@ export function obtain(
   return facts;
 }
 
+/** Words of a uniform that a kernel of ours reads, in a buffer that is only for them. */
+export class Words {
+  readonly facts: BufferRecord;
+
+  constructor(record: DeviceRecord, words: Uint32Array<ArrayBuffer>) {
+    this.facts = obtain(record, words.byteLength, DEFAULT_USAGE);
+    record.device.gpu.queue.writeBuffer(this.facts.buffer, 0, words);
+  }
+}
+
 /** A fresh buffer, all zeros. WebGPU reports asynchronously when it cannot make one. */
 export function makeBuffer(
   record: DeviceRecord,

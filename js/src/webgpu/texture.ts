@@ -22,10 +22,9 @@ export function pull(
   const channels = tensor.shape[2] as number;
   const whole = tensor.dtype.name === "float32" && channels === 4;
   const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
-  const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
-  const code = whole ? PIXELS : fromTexture(tensor.dtype.name, channels);
-  const y = Math.ceil(groups / x);
   const { gpu } = record.device;
+  const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
+  const code = fromTexture(tensor.dtype.name, channels, whole);
   const make = () => {
     const module = gpu.createShaderModule({ code });
     return gpu.createComputePipeline({ layout: "auto", compute: { module } });
@@ -38,7 +37,7 @@ export function pull(
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
-    pass.dispatchWorkgroups(x, y);
+    pass.dispatchWorkgroups(x, Math.ceil(groups / x));
     pass.end();
   });
 }
@@ -49,9 +48,9 @@ export function pull(
  * devices let shaders store to it.
  *
  * @param what - names the operation in what it fails with
- * @param premultiplied - whether colours are multiplied by alpha, as a canvas has them
+ * @param premultiplied - as canvases show it
  */
-export function draw(
+export function paint(
   record: DeviceRecord,
   what: string,
   tensor: ManagedTensor,
@@ -155,27 +154,14 @@ function kept<P extends Pipeline>(gpu: GPUDevice, key: string, make: () => P): P
   return found;
 }
 
-/** WGSL that writes a texture's pixels as they are, one each thread. */
-const PIXELS = `
-@group(0) @binding(0) var<storage, read_write> pixels: array<vec4f>;
-@group(0) @binding(1) var image: texture_2d<f32>;
-
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count: vec3u) {
-  let id = at.y * count.x * 64 + at.x;
-  if (id >= arrayLength(&pixels)) { return; }
-  let width = textureDimensions(image).x;
-  pixels[id] = textureLoad(image, vec2u(id % width, id / width), 0);
-}`;
-
-/** WGSL that writes a texture's elements, one word each thread; what is behind them is 0. */
-function fromTexture(dtype: string, channels: number): string {
+/** WGSL that writes a texture's elements, one word or whole pixel each thread; what is behind them is 0. */
+function fromTexture(dtype: string, channels: number, whole: boolean): string {
   const four =
     channels === 4
       ? "pixel(id)"
       : "vec4f(element(i), element(i + 1), element(i + 2), element(i + 3))";
   return `
-@group(0) @binding(0) var<storage, read_write> words: array<u32>;
+@group(0) @binding(0) var<storage, read_write> words: array<${whole ? "vec4f" : "u32"}>;
 @group(0) @binding(1) var image: texture_2d<f32>;
 
 fn pixel(i: u32) -> vec4f {
@@ -191,12 +177,12 @@ fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count
   let id = at.y * count.x * 64 + at.x;
   if (id >= arrayLength(&words)) { return; }
   let i = 4 * id;
-  words[id] = ${dtype === "uint8" ? `pack4x8unorm(${four})` : "bitcast<u32>(element(id))"};
+  words[id] = ${whole ? "pixel(id)" : dtype === "uint8" ? `pack4x8unorm(${four})` : "bitcast<u32>(element(id))"};
 }`;
 }
 
 /**
- * WGSL that draws a tensor's elements, by a triangle over all of the texture, whose width is the instance's
+ * WGSL that draws a tensor's pixels by a triangle over all of a texture, whose width is the instance's
  * number.
  */
 function toFragments(dtype: string, channels: number, premultiplied: boolean): string {
@@ -209,11 +195,6 @@ function toFragments(dtype: string, channels: number, premultiplied: boolean): s
 fn element(i: u32) -> f32 {
   return ${value};
 }
-fn pixel(number: u32) -> vec4f {
-  let i = number * ${channels};
-  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
-  return vec4f(element(i), element(i + ${g}), element(i + ${b}), a);
-}
 struct Corner {
   @builtin(position) at: vec4f,
   @location(0) @interpolate(flat, either) width: u32,
@@ -222,7 +203,8 @@ struct Corner {
   return Corner(vec4f(vec2f(f32(i & 1), f32(i >> 1)) * 4 - 1, 0, 1), width);
 }
 @fragment fn colours(corner: Corner) -> @location(0) vec4f {
-  let it = pixel(u32(corner.at.y) * corner.width + u32(corner.at.x));
-  return ${premultiplied ? "vec4f(it.rgb * it.a, it.a)" : "it"};
+  let i = (u32(corner.at.y) * corner.width + u32(corner.at.x)) * ${channels};
+  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
+  return vec4f(vec3f(element(i), element(i + ${g}), element(i + ${b}))${premultiplied ? " * a" : ""}, a);
 }`;
 }

@@ -73,14 +73,9 @@ function afterComment(text: string, at: number): number {
   return edge.lastIndex;
 }
 
-const BRACKETS = new Map([
-  ["(", ")"],
-  ["{", "}"],
-  ["[", "]"],
-]);
 /** In types "<" opens a template; in expressions it compares. */
-const OPEN = ["(", "{", "[", "<"];
-const CLOSED = [")", "}", "]", ">"];
+const OPEN = "({[<";
+const CLOSED = ")}]>";
 
 /** The tokens in the parentheses of each attribute, by its name. */
 type Attributes = ReadonlyMap<string, readonly string[]>;
@@ -116,14 +111,14 @@ class Tokens {
 
   /** The tokens between a bracket, which is next, and its partner. */
   group(): string[] {
-    const close = [BRACKETS.get(this.take())];
+    const close = [CLOSED[OPEN.indexOf(this.take())]];
     const inside: string[] = [];
     while (this.next !== undefined) {
       const token = this.take();
       if (token === close.at(-1)) {
         close.pop();
         if (close.length === 0) break;
-      } else if (BRACKETS.has(token)) close.push(BRACKETS.get(token));
+      } else if ("({[".includes(token)) close.push(CLOSED[OPEN.indexOf(token)]);
       inside.push(token);
     }
     return inside;
@@ -181,12 +176,6 @@ function vector(scalar: Scalar, count: number): Layout {
 const SCALARS: ReadonlyMap<string, Layout> = new Map(
   (Object.keys(DTYPES) as Scalar[]).map((name) => [name, vector(name, 1)]),
 );
-const LETTERS: ReadonlyMap<string, Scalar> = new Map([
-  ["f", "f32"],
-  ["h", "f16"],
-  ["i", "i32"],
-  ["u", "u32"],
-]);
 
 /** The layout of "vec3" or "mat4x3" of a scalar. */
 function shaped(name: string, scalar: Scalar): Layout | null {
@@ -243,7 +232,8 @@ class Source {
     const [alias, members] = [this.aliases.get(name), this.structs.get(name)];
     if (alias === undefined && members === undefined) {
       const [, shape = "", letter = ""] = /^(.+)([fhiu])$/.exec(name) ?? [];
-      return SCALARS.get(name) ?? shaped(shape, LETTERS.get(letter) as Scalar);
+      const scalar = letter === "h" ? "f16" : `${letter}32`;
+      return SCALARS.get(name) ?? shaped(shape, scalar as Scalar);
     }
     this.#layouts.set(name, null);
     const found = alias ? this.layout(alias, depth + 1) : this.#struct(members ?? [], depth + 1);

@@ -19,6 +19,9 @@ class ElementwiseKernel:
     may be inputs, too. Numbers and tensors of shape () are broadcast; other shapes must
     agree. Tensors are contiguous and on one device.
 
+    Compilers may assume that no number is NaN, and replace `x != x` by false: test the bits,
+    `(bitcast<u32>(x) & 0x7fffffff) > 0x7f800000`.
+
     Compiled once for each device and each combination of tensors and numbers. Errors in
     the formula raise KernelError as those of Kernel do; `line` counts from the first
     line of the formula.

@@ -8,8 +8,8 @@ compiler is shown at the user's own line and column.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from math import copysign, isfinite
+from collections.abc import Container, Iterable, Sequence
+from math import copysign, isfinite, prod
 from struct import pack, unpack
 from typing import Any, NamedTuple
 
@@ -309,11 +309,11 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
         _bind_outputs(w, outputs)
     else:
         w.bind("storage, read_write", "_partial", f"array<{type_}>")
-    w.bind("uniform", "_sizes", "array<vec4u, 2>")
+    w.bind("uniform", "_sizes", f"array<vec4u, {_SIZES}>")
     w.add(f"var<workgroup> _shared: array<{type_}, {_WIDTH}>;", "")
     w.add(f"fn _identity() -> {type_} {{")
     w.formula("identity", what.identity, f"  return {type_}(", "  );")
-    w.add("}", "", f"fn _map(i: u32, n: u32) -> {type_} {{")
+    w.add("}", "", f"fn _map(i: u32, n: u32, _J: u32) -> {type_} {{")
     if maps:
         _load(w, inputs, kinds, outputs)
         w.formula(what.names[0], what.map, f"  return {type_}(", "  );")
@@ -330,42 +330,53 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
     return w.source()
 
 
+#: vec4u of the sizes: the numbers of outputs, lanes, elements of a chunk and chunks; the
+#: elements that are reduced, those that are reduced to one in all passes, the last axes; and
+#: then an axis that is kept and one that is reduced in each, the last ones first. 2 ** 32 elements have at most 16 of each.
+_SIZES = 2 + 16
+
 _MAIN = f"""\
+fn _offset(number: u32, last: u32, part: u32) -> u32 {{
+  var left = number;
+  var sum = 0u;
+  for (var at = 2u; at < last; at++) {{
+    let extent = _sizes[at][part];
+    sum += left % extent * _sizes[at][part + 1];
+    left /= extent;
+  }}
+  return sum + left * _sizes[last][part + 1];
+}}
+
 @compute @workgroup_size({_WIDTH})
 fn main(
-  @builtin(workgroup_id) _group: vec3u,
-  @builtin(num_workgroups) _groups: vec3u,
-  @builtin(local_invocation_index) _local: u32,
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) local: u32,
 ) {{
-  let _outputs = _sizes[0].x;
-  let _inner = _sizes[0].y;
-  let _length = _sizes[0].z;
-  let _lanes = _sizes[0].w;
-  let _chunk = _sizes[1].x;
-  let _chunks = _sizes[1].y;
-  let _n = _sizes[1].z;
-  let _piece = (_group.x + _group.y * _groups.x) * ({_WIDTH} / _lanes) + _local / _lanes;
-  let _lane = _local % _lanes;
-  let _used = _piece < _outputs * _chunks;
-  let _output = _piece % _outputs;
-  var _a = _identity();
-  if (_used) {{
-    let _start = _output / _inner * _length * _inner + _output % _inner;
-    let _first = _piece / _outputs * _chunk;
-    let _end = select(_length, _first + _chunk, _first + _chunk < _length);
-    for (var _k = _first + _lane; _k < _end; _k += _lanes) {{
-      _a = _reduce(_a, _map(_start + _k * _inner, _n));
+  let s = _sizes[0];
+  let t = _sizes[1];
+  let piece = (group.x + group.y * groups.x) * ({_WIDTH} / s.y) + local / s.y;
+  let lane = local % s.y;
+  let used = piece < s.x * s.w;
+  let output = piece % s.x;
+  var value = _identity();
+  if (used) {{
+    let start = _offset(output, t.z, 0);
+    let first = piece / s.x * s.z;
+    let end = min(first + s.z, t.x);
+    for (var k = first + lane; k < end; k += s.y) {{
+      value = _reduce(value, _map(start + _offset(k, t.w, 2), t.y, k));
     }}
   }}
-  _shared[_local] = _a;
-  for (var _half = _lanes / 2; _half > 0; _half /= 2) {{
+  _shared[local] = value;
+  for (var half = s.y / 2; half > 0; half /= 2) {{
     workgroupBarrier();
-    if (_lane < _half) {{
-      _shared[_local] = _reduce(_shared[_local], _shared[_local + _half]);
+    if (lane < half) {{
+      _shared[local] = _reduce(_shared[local], _shared[local + half]);
     }}
   }}
-  if (_used && _lane == 0) {{
-    _finish(_output, _n, _piece, _shared[_local]);
+  if (used && lane == 0) {{
+    _finish(output, t.y, piece, _shared[local]);
   }}
 }}""".split("\n")
 
@@ -373,38 +384,42 @@ fn main(
 # --- sizes --------------------------------------------------------------------------------
 
 
-class Plan(NamedTuple):
-    """How many invocations share one output (a power of two), in how many pieces the
-    axis is reduced, and the elements of a piece."""
+def sizes(
+    shape: Sequence[int], axes: Container[int], n: int | None = None
+) -> tuple[int, ...]:
+    """The words of `_sizes` for a shape and the axes of it that are reduced. Neighbouring
+    axes that are all kept, or all reduced, count as one.
 
-    lanes: int
-    chunk: int
-    chunks: int
+    `lanes` invocations share one output, a power of two: neighbouring ones read neighbouring
+    elements, of the reduced axes or of the outputs. Long axes are reduced in `chunks`, whose
+    results a last pass reduces.
 
-
-def plan(outputs: int, inner: int, length: int) -> Plan:
-    """For an axis of `length` elements that are `inner` apart. Neighbouring invocations
-    read neighbouring elements: of the axis, or of the outputs."""
-    lanes = _lanes(length) if inner < 16 else 1
+    n: the number of elements that are reduced to one: for the last pass."""
+    kept: list[int] = []  # extents and strides
+    reduced: list[int] = []
+    stride = 1
+    for at in reversed(range(len(shape))):
+        extent, found = shape[at], reduced if at in axes else kept
+        if found and found[-2] * found[-1] == stride:
+            found[-2] *= extent
+        elif extent != 1:
+            found += extent, stride
+        stride *= extent
+    outputs, length = prod(kept[::2]), prod(reduced[::2])
+    is_near = outputs < 4096 if n is not None else not reduced or reduced[1] < 16
+    lanes = 1 << min(6, (max(length, 1) - 1).bit_length()) if is_near else 1
     chunks = 1
-    if length > 64 * lanes:  # long enough for a second pass
+    if n is None and length > 64 * lanes:
         chunks = min((1 << 16) // (outputs * lanes), -(-length // (16 * lanes)))
-    if chunks <= 1:
-        return Plan(lanes, length, 1)
-    chunk = -(-length // chunks)
-    return Plan(lanes, chunk, -(-length // chunk))
-
-
-def plan_last(outputs: int, chunks: int) -> Plan:
-    """For the second pass, over the partial results."""
-    return Plan(_lanes(chunks) if outputs < 4096 else 1, chunks, 1)
-
-
-def _lanes(length: int) -> int:
-    lanes = 1
-    while lanes < _WIDTH and lanes < length:
-        lanes *= 2
-    return lanes
+    chunk = -(-length // max(chunks, 1))
+    words = [outputs, lanes, chunk, -(-length // chunk) if chunk else 1]
+    words += [length, length if n is None else n]
+    words += [max(len(found) // 2, 1) + 1 for found in (kept, reduced)]
+    for found in (kept, reduced):
+        found += [0] * (2 * (_SIZES - 2) - len(found))
+    for at in range(0, len(kept), 2):
+        words += kept[at : at + 2] + reduced[at : at + 2]
+    return tuple(words)
 
 
 def grid(invocations: int) -> tuple[int, int]:

@@ -180,16 +180,30 @@ def reduction(given: dict[str, Any]) -> dict[str, Any]:
     return source_of(formulas.reduction(what, kinds, given["pass"]))
 
 
-def make_plans(chance: random.Random) -> list[int]:
-    most = [2 ** chance.randrange(1, 31) for _ in range(3)]
-    return [chance.randrange(1, one + 1) for one in most]
+def make_plans(chance: random.Random) -> dict[str, Any]:
+    """A shape, and whether each axis is reduced; sometimes of many axes, or of no
+    elements."""
+    left, shape = 30.0, []
+    for _ in range(chance.choice((1, 2, 3, 4, 12, 40))):
+        bits = chance.uniform(0, left) if chance.random() < 0.3 else chance.random() * 2
+        shape.append(int(2**bits))
+        left -= math.log2(shape[-1])
+        if left < 1:
+            break
+    chance.shuffle(shape)
+    if chance.random() < 0.05:
+        shape.append(0)
+    return {"shape": shape, "axes": [chance.random() < 0.5 for _ in shape]}
 
 
-def plans(given: list[int]) -> list[int]:
-    outputs, inner, length = given
-    lanes, chunk, chunks = formulas.plan(outputs, inner, length)
-    last = formulas.plan_last(outputs, chunks)
-    return [lanes, chunk, chunks, *last, *formulas.grid(outputs * chunks * lanes)]
+def plans(given: dict[str, Any]) -> list[list[int]]:
+    axes = {at for at, reduced in enumerate(given["axes"]) if reduced}
+    if 0 in given["shape"] and given["shape"].index(0) not in axes:
+        return []
+    words = formulas.sizes(given["shape"], axes)
+    outputs, lanes, _, chunks, n = words[:5]
+    last = formulas.sizes((chunks, outputs), {0}, n)
+    return [list(words), list(last), list(formulas.grid(outputs * chunks * lanes))]
 
 
 SUBJECTS = {

@@ -38,11 +38,13 @@ function reduction({ inputs, outputs, map, reduce, post, identity, type, kinds, 
   return formulas.reduction(what, kindsOf(ins, kinds), pass);
 }
 
-function plans([outputs, inner, length]) {
-  const { lanes, chunk, chunks } = formulas.plan(outputs, inner, length);
-  const last = formulas.planLast(outputs, chunks);
-  const groups = formulas.grid(outputs * chunks * lanes);
-  return [lanes, chunk, chunks, last.lanes, last.chunk, last.chunks, ...groups];
+function plans({ shape, axes }) {
+  if (shape.some((extent, at) => extent === 0 && !axes[at])) return [];
+  const outputs = shape.reduce((count, extent, at) => (axes[at] ? count : count * extent), 1);
+  const words = formulas.sizes(shape, axes, outputs);
+  const [, lanes, , chunks, n] = words;
+  const last = formulas.sizes([chunks, outputs], [true, false], outputs, n);
+  return [[...words], [...last], formulas.grid(outputs * chunks * lanes)];
 }
 
 function place({ wgsl, parts, line, column }) {

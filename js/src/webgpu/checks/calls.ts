@@ -8,6 +8,7 @@ import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
+import type { Words } from "../making.js";
 import { roundUp } from "../references.js";
 import type { DeviceRecord } from "../state.js";
 import { type Binding, DTYPES, type Scalar } from "../wgsl.js";
@@ -15,8 +16,8 @@ import { type Binding, DTYPES, type Scalar } from "../wgsl.js";
 /** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
 
-/** The same, or a tensor's inside. */
-export type Given = Argument | ManagedTensor;
+/** The same, or a tensor's inside, or words of ours. */
+export type Given = Argument | ManagedTensor | Words;
 
 /** One to three numbers; for an array of unknown length, TypeScript accepts any. */
 export type Workgroups = readonly number[] & {
@@ -170,7 +171,7 @@ export function checkWorkgroups(
   throw new RangeError(
     // In Python: wrong_workgroups(limit, given)
     `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
-      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
+      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}: use a second axis, and num_workgroups`,
   );
 }
 

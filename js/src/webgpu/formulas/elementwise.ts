@@ -2,7 +2,6 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import type { Argument } from "../checks/calls.js";
-import { Marks } from "../known.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
 import {
   DEFINITION,
@@ -26,6 +25,8 @@ export interface ElementwiseOptions<O extends string = string> {
   /**
    * Statements of WGSL that set the outputs, "y = k * x". `i` is the index of the element in
    * row-major order, `n` the number of elements. An output has its previous elements at first.
+   * Compilers may assume that no number is NaN, and replace `x != x` by false: test the bits,
+   * `(bitcast<u32>(x) & 0x7fffffff) > 0x7f800000`.
    */
   operation: string;
   /** The kernel's label in messages; default "kernel". */
@@ -54,8 +55,6 @@ export interface ElementwiseRunOptions {
 export class ElementwiseKernel<O extends string = string> {
   readonly #signature: Signature;
   readonly #operation: string;
-  /** The last call with given outputs that a kernel takes as it is, and how to run it again. */
-  #last: { readonly marks: Marks; readonly run: (args: readonly Argument[]) => void } | null = null;
 
   /**
    * @param device - where the kernel runs
@@ -70,8 +69,7 @@ export class ElementwiseKernel<O extends string = string> {
     const { name = "kernel" } = options;
     const [inputs, outputs] = parse(options.inputs, options.outputs);
     this.#operation = formula(options.operation, "operation");
-    const types = [...inputs, ...outputs].map(({ type }) => type);
-    this.#signature = new Signature(device, name, inputs, outputs, types);
+    this.#signature = new Signature(device, name, inputs, outputs);
   }
 
   /**
@@ -88,11 +86,8 @@ export class ElementwiseKernel<O extends string = string> {
    */
   run(args: readonly Argument[], options: ElementwiseRunOptions = {}): Results<O> {
     checkOptions<ElementwiseRunOptions>(options, "run()", { size: 1 }, "size: 4");
-    const last = options.size === undefined && Array.isArray(args) ? this.#last : null;
-    if (last?.marks.fit(args, undefined)) {
-      last.run(args);
-      return resultsOf(args.slice(this.#signature.inputs.length));
-    }
+    const again = this.#signature.again(args, options.size);
+    if (again) return resultsOf(again);
     const given = this.#signature.sort(args);
     const shape = this.#shape(given, options.size);
     return this.#signature.onto(given, shape, (outputs) => this.#run(given, outputs));
@@ -155,11 +150,7 @@ export class ElementwiseKernel<O extends string = string> {
     const options = { workgroups: grid(size) };
     const run = (again: readonly Argument[]) => named(names, () => kernel.run(again, options));
     run(args);
-    // The kernel has checked all but halves.
-    const same = args.length === given.inputs.length + given.outputs.length;
-    if (same && params.every(({ type }) => type !== "f16")) {
-      this.#last = { marks: new Marks(args, undefined), run };
-    }
+    if (args.length === kinds.length + outs.length) this.#signature.keep(given, run);
   }
 
   #source(kinds: readonly string[]) {

@@ -7,6 +7,7 @@
  * own line and column.
  */
 import { tagOf } from "../../core/errors.js";
+import { sizeOf } from "../../core/shape.js";
 import { BLANKS, DTYPES, type Scalar, withLines } from "../wgsl.js";
 import { reasonAgainst } from "./words.js";
 
@@ -222,7 +223,7 @@ function operate(w: Writer, outputs: readonly Param[], name: string, text: strin
   w.add(...outputs.map((out) => `  _${out.name}_[i] = ${out.name};`));
 }
 
-const typesOf = (...all: readonly Param[]) => all.map(({ type }) => type);
+export const typesOf = (...all: readonly Param[]): string[] => all.map(({ type }) => type);
 
 /** Whether the number of elements is an argument: arrayLength would count the padding of f16. */
 export const countsElements = ([output]: readonly Param[]): boolean => output?.type === "f16";
@@ -289,10 +290,10 @@ export function reduction(what: Reduction, kinds: readonly string[], pass: Pass)
   else bindInputs(w, inputs, kinds);
   if (pass === "first") w.bind("storage, read_write", "_partial", `array<${type}>`);
   else bindOutputs(w, outputs);
-  w.bind("uniform", "_sizes", "array<vec4u, 2>");
+  w.bind("uniform", "_sizes", `array<vec4u, ${SIZES}>`);
   w.add(`var<workgroup> _shared: array<${type}, ${WIDTH}>;`, "");
   w.returns("_identity()", type, "identity", what.identity, []);
-  const map = "_map(i: u32, n: u32)";
+  const map = "_map(i: u32, n: u32, _J: u32)";
   if (pass === "last") w.add(`fn ${map} -> ${type} {`, "  return _partial[i];", "}", "");
   else w.returns(map, type, names[0], what.map, load(inputs, kinds, outputs));
   w.returns(`_reduce(a: ${type}, b: ${type})`, type, names[1], what.reduce, []);
@@ -303,82 +304,106 @@ export function reduction(what: Reduction, kinds: readonly string[], pass: Pass)
   return w.source();
 }
 
+/**
+ * vec4u of the sizes: the numbers of outputs, lanes, elements of a chunk and chunks; the elements that
+ * are reduced, those that are reduced to one in all passes, the last axes; and then an axis that is kept and one that is reduced in each, the
+ * last ones first. 2 ** 32 elements have at most 16 of each.
+ */
+const SIZES = 2 + 16;
+
 const MAIN = `\
+fn _offset(number: u32, last: u32, part: u32) -> u32 {
+  var left = number;
+  var sum = 0u;
+  for (var at = 2u; at < last; at++) {
+    let extent = _sizes[at][part];
+    sum += left % extent * _sizes[at][part + 1];
+    left /= extent;
+  }
+  return sum + left * _sizes[last][part + 1];
+}
+
 @compute @workgroup_size(${WIDTH})
 fn main(
-  @builtin(workgroup_id) _group: vec3u,
-  @builtin(num_workgroups) _groups: vec3u,
-  @builtin(local_invocation_index) _local: u32,
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) local: u32,
 ) {
-  let _outputs = _sizes[0].x;
-  let _inner = _sizes[0].y;
-  let _length = _sizes[0].z;
-  let _lanes = _sizes[0].w;
-  let _chunk = _sizes[1].x;
-  let _chunks = _sizes[1].y;
-  let _n = _sizes[1].z;
-  let _piece = (_group.x + _group.y * _groups.x) * (${WIDTH} / _lanes) + _local / _lanes;
-  let _lane = _local % _lanes;
-  let _used = _piece < _outputs * _chunks;
-  let _output = _piece % _outputs;
-  var _a = _identity();
-  if (_used) {
-    let _start = _output / _inner * _length * _inner + _output % _inner;
-    let _first = _piece / _outputs * _chunk;
-    let _end = select(_length, _first + _chunk, _first + _chunk < _length);
-    for (var _k = _first + _lane; _k < _end; _k += _lanes) {
-      _a = _reduce(_a, _map(_start + _k * _inner, _n));
+  let s = _sizes[0];
+  let t = _sizes[1];
+  let piece = (group.x + group.y * groups.x) * (${WIDTH} / s.y) + local / s.y;
+  let lane = local % s.y;
+  let used = piece < s.x * s.w;
+  let output = piece % s.x;
+  var value = _identity();
+  if (used) {
+    let start = _offset(output, t.z, 0);
+    let first = piece / s.x * s.z;
+    let end = min(first + s.z, t.x);
+    for (var k = first + lane; k < end; k += s.y) {
+      value = _reduce(value, _map(start + _offset(k, t.w, 2), t.y, k));
     }
   }
-  _shared[_local] = _a;
-  for (var _half = _lanes / 2; _half > 0; _half /= 2) {
+  _shared[local] = value;
+  for (var half = s.y / 2; half > 0; half /= 2) {
     workgroupBarrier();
-    if (_lane < _half) {
-      _shared[_local] = _reduce(_shared[_local], _shared[_local + _half]);
+    if (lane < half) {
+      _shared[local] = _reduce(_shared[local], _shared[local + half]);
     }
   }
-  if (_used && _lane == 0) {
-    _finish(_output, _n, _piece, _shared[_local]);
+  if (used && lane == 0) {
+    _finish(output, t.y, piece, _shared[local]);
   }
 }`;
 
 // --- sizes ---
 
 /**
- * How many invocations share one output (a power of two), in how many pieces the axis is reduced,
- * and the elements of a piece.
+ * The words of `_sizes` for a shape and the axes of it that are reduced. Neighbouring axes that are
+ * all kept, or all reduced, count as one.
+ *
+ * `lanes` invocations share one output, a power of two: neighbouring ones read neighbouring elements,
+ * of the reduced axes or of the outputs. Long axes are reduced in `chunks`, whose results a last pass
+ * reduces.
+ *
+ * @param outputs - the number of those
+ * @param n - the number of elements that are reduced to one: for the last pass
  */
-export interface Plan {
-  readonly lanes: number;
-  readonly chunk: number;
-  readonly chunks: number;
-}
-
-/**
- * For an axis of `length` elements that are `inner` apart. Neighbouring invocations read
- * neighbouring elements: of the axis, or of the outputs.
- */
-export function plan(outputs: number, inner: number, length: number): Plan {
-  const lanes = inner < 16 ? lanesFor(length) : 1;
-  let chunks = 1;
-  if (length > 64 * lanes) {
-    // long enough for a second pass
-    chunks = Math.min(Math.floor(2 ** 16 / (outputs * lanes)), Math.ceil(length / (16 * lanes)));
+export function sizes(
+  shape: readonly number[],
+  isReduced: readonly boolean[],
+  outputs: number,
+  n?: number,
+): Uint32Array<ArrayBuffer> {
+  const words = new Uint32Array(4 * SIZES);
+  const length = sizeOf(shape) / outputs;
+  const last = [1, 1]; // of the axes that are kept, and reduced
+  let stride = 1;
+  for (let at = shape.length - 1; at >= 0; at--) {
+    const extent = shape[at] as number;
+    const which = Number(isReduced[at]);
+    const place = 4 * (last[which] as number) + 2 * which;
+    if (place >= 8 && (words[place] as number) * (words[place + 1] as number) === stride) {
+      words[place] = (words[place] as number) * extent;
+    } else if (extent !== 1) {
+      // Without elements there may be more than fit, which nothing reads.
+      words[place + 4] = extent;
+      words[place + 5] = stride;
+      last[which] = (last[which] as number) + 1;
+    }
+    stride *= extent;
   }
-  if (chunks <= 1) return { lanes, chunk: length, chunks: 1 };
+  const isNear = n === undefined ? (words[11] as number) < 16 : outputs < 4096;
+  const lanes = isNear && length > 1 ? 1 << Math.min(6, 32 - Math.clz32(length - 1)) : 1;
+  let chunks = 1;
+  if (n === undefined && length > 64 * lanes) {
+    const most = Math.floor(2 ** 16 / (outputs * lanes));
+    chunks = Math.min(most, Math.ceil(length / (16 * lanes))) || 1;
+  }
   const chunk = Math.ceil(length / chunks);
-  return { lanes, chunk, chunks: Math.ceil(length / chunk) };
-}
-
-/** For the second pass, over the partial results. */
-export function planLast(outputs: number, chunks: number): Plan {
-  return { lanes: outputs < 4096 ? lanesFor(chunks) : 1, chunk: chunks, chunks: 1 };
-}
-
-function lanesFor(length: number): number {
-  let lanes = 1;
-  while (lanes < WIDTH && lanes < length) lanes *= 2;
-  return lanes;
+  const rest = [length, n ?? length, ...last.map((at) => Math.max(at, 2))];
+  words.set([outputs, lanes, chunk, Math.ceil(length / chunk) || 1, ...rest]);
+  return words;
 }
 
 /** Workgroups on two axes: each has at most 65535 on every device. */

@@ -13,9 +13,10 @@ import { type Argument, checkArguments, narrowed, tensorOf, wide } from "../chec
 import { slotOn } from "../checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "../device.js";
 import { Kernel } from "../kernel.js";
+import { Marks } from "../known.js";
 import type { DeviceRecord } from "../state.js";
 import { DTYPES } from "../wgsl.js";
-import type { Param, ParamType, Source } from "./formulas.js";
+import { type Param, type ParamType, type Source, typesOf } from "./formulas.js";
 
 /** The tensor for one output: of "f32 y", a `Tensor<"float32">`. */
 type Result<P extends string> = P extends ` ${infer R}` | `raw ${infer R}`
@@ -46,22 +47,32 @@ export interface Given {
 
 const shapeText = ({ shape }: Tensor) => `[${shape.join(", ")}]`;
 
+/** The last call with given outputs that a kernel takes as it is, and how to run it again. */
+interface LastCall {
+  readonly marks: Marks;
+  readonly how: unknown;
+  readonly run: (args: readonly Argument[]) => void;
+}
+
 /** A kernel with named parameters on a device. */
 export class Signature {
   readonly record: DeviceRecord;
   readonly #kernels = new Map<string, Kernel>();
+  #last: LastCall | null = null;
+  readonly #isHalf: boolean;
 
   constructor(
     readonly device: GPUDevice,
     readonly name: string,
     readonly inputs: readonly Param[],
     readonly outputs: readonly Param[],
-    types: readonly string[],
+    type?: string,
   ) {
     if (typeof name !== "string") throw new TypeError(`name must be a string, not ${tagOf(name)}`);
     this.record = useDevice(device);
     checkAlive(this.record);
-    if (types.includes("f16") && !device.features.has("shader-f16")) {
+    this.#isHalf = [type, ...typesOf(...inputs, ...outputs)].includes("f16");
+    if (this.#isHalf && !device.features.has("shader-f16")) {
       throw new UnsupportedError(
         `kernel "${name}" is of f16, and ${nameOf(this.record)} lacks the feature "shader-f16", ` +
           "which requestDevice() asks for where the adapter has it: use f32",
@@ -70,14 +81,28 @@ export class Signature {
     }
   }
 
+  /** Runs the last call again, if it is the same; its outputs, else undefined. */
+  again(args: readonly Argument[], how?: unknown): readonly Argument[] | undefined {
+    const last = Array.isArray(args) ? this.#last : null;
+    if (last === null || last.how !== how || !last.marks.fit(args)) return undefined;
+    last.run(args);
+    return args.slice(this.inputs.length);
+  }
+
+  /** Keeps a call that a kernel takes as it is, for {@link again}. It has checked all but halves. */
+  keep({ inputs, outputs }: Given, run: LastCall["run"], how?: unknown): void {
+    if (outputs.length === 0 || this.#isHalf) return;
+    this.#last = { marks: new Marks([...inputs, ...outputs]), how, run };
+  }
+
   /** Each argument with its parameter; throws if one does not fit it. */
   sort(args: readonly Argument[]): Given {
     const { inputs, outputs } = this;
     checkArguments(args);
-    const all = inputs.length + outputs.length;
-    if (args.length !== inputs.length && args.length !== all) {
+    const params = [...inputs, ...outputs];
+    if (args.length !== inputs.length && args.length !== params.length) {
       throw new TypeError(
-        `kernel "${this.name}" takes ${inputs.length} arguments ${this.toString()}, or ${all} with its ` +
+        `kernel "${this.name}" takes ${inputs.length} arguments ${this.toString()}, or ${params.length} with its ` +
           `outputs, not ${args.length}`,
       );
     }
@@ -85,7 +110,7 @@ export class Signature {
     let shape: readonly number[] | null = null;
     for (const [i, arg] of args.entries()) {
       const isOutput = i >= inputs.length;
-      const param = (isOutput ? outputs[i - inputs.length] : inputs[i]) as Param;
+      const param = params[i] as Param;
       if (!isTensor(arg)) {
         checkNumber(arg, param, isOutput);
         kinds.push("n");
@@ -179,9 +204,9 @@ export const resultsOf = (outputs: readonly Argument[]) =>
 export const typeOf = (type: keyof typeof DTYPES): DType => dtypeNamed(DTYPES[type]);
 
 function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean): void {
-  if (isOutput || raw || typeof arg !== "number") {
-    const what = isOutput ? " is an output and" : raw ? " is raw and" : "";
-    const kind = isOutput || raw ? "a tensor" : "a tensor or a number";
+  const what = isOutput ? " is an output and" : raw ? " is raw and" : "";
+  if (what || typeof arg !== "number") {
+    const kind = what ? "a tensor" : "a tensor or a number";
     throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}${tensorOf(arg)}`);
   }
   if (type === "f16" && Math.abs(arg) > 65504 && Number.isFinite(arg)) {

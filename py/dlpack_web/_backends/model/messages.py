@@ -34,7 +34,7 @@ def too_large_to_bind(what: object, size: object, most: object, limit: object) -
 
 
 def wrong_workgroups(limit: object, given: object) -> str:
-    return f"workgroups must be 1 to 3 integers from 1 to {limit} (maxComputeWorkgroupsPerDimension), not {given}"
+    return f"workgroups must be 1 to 3 integers from 1 to {limit} (maxComputeWorkgroupsPerDimension), not {given}: use a second axis, and num_workgroups"
 
 
 def padded_elements(

@@ -201,11 +201,11 @@ export async function pipelines_that_failed_are_made_anew(context) {
     bad.release();
     good.release();
   }
-  const unshown = function (createRenderPipeline, descriptor) {
-    const vertex = { ...descriptor.vertex, entryPoint: "nowhere" };
-    return createRenderPipeline.call(this, { ...descriptor, vertex });
+  const nothing = function (createRenderPipeline, descriptor) {
+    const fragment = { ...descriptor.fragment, entryPoint: "nowhere" };
+    return createRenderPipeline.call(this, { ...descriptor, fragment });
   };
-  await instead(device, "createRenderPipeline", once(unshown), () =>
+  await instead(device, "createRenderPipeline", once(nothing), () =>
     throws(() => toTexture(picture), "DeviceError", /nowhere|nvalid/),
   );
   (await toTexture(picture)).destroy();

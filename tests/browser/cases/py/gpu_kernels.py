@@ -496,3 +496,26 @@ async def test_a_lost_device_takes_its_tensors_and_nothing_else():
         assert again != lost
         with host.to_device(again) as fresh:
             assert (await fresh.to_host() == values).all()
+
+
+async def test_more_workgroups_than_an_axis_has_are_refused_with_the_way_out(device):
+    count = dlw.webgpu.Kernel("""
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1)
+        fn main(
+          @builtin(global_invocation_id) id: vec3u,
+          @builtin(num_workgroups) groups: vec3u,
+        ) {
+          let i = id.x + id.y * groups.x;
+          if (i < arrayLength(&x)) { x[i] += i; }
+        }
+    """)
+    n = 65536 + 5
+    with dlw.empty(n, "uint32", device=device) as x:
+        for given in ({}, {"workgroups": n}):
+            with pytest.raises(
+                (ValueError, BufferError), match=r"65535.*num_workgroups"
+            ):
+                count(x, **given)
+        count(x, workgroups=(-(-n // 2), 2))
+        np.testing.assert_array_equal(await x.to_host(), np.arange(n, dtype="u4"))

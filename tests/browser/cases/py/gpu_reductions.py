@@ -1,6 +1,8 @@
 """ReductionKernel: results, shapes, errors of the formulas."""
 
 import gc
+import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -43,14 +45,22 @@ def total(type_="f32", **more):
         (2, 5000, 3),
         (4, 3, 70),
         (1000, 16),
+        (40, 3, 50, 2),
+        (2, 1, 3, 2, 2),
+        (),
+        (0,),
+        (3, 0, 2),
     ],
     ids=str,
 )
 async def test_all_axes(shape):
     kernel = total("u32")
     a = np.random.default_rng(len(shape)).integers(0, 1000, shape, "u4")
+    ndim = len(shape)
+    several = [axes for k in range(ndim + 1) for axes in combinations(range(ndim), k)]
+    mixed = [tuple(at - ndim * (at % 2) for at in axes[::-1]) for axes in several]
     with upload(a, "uint32") as x:
-        for axis in (None, *range(-len(shape), len(shape))):
+        for axis in (None, *range(-ndim, ndim), *several, *mixed):
             for keepdims in (False, True):
                 y = kernel(x, axis=axis, keepdims=keepdims)
                 expected = a.sum(axis=axis, dtype="u4", keepdims=keepdims)
@@ -77,6 +87,16 @@ async def test_the_identity_is_the_result_of_no_elements():
         nothing = kernel(x, axis=1)
         assert nothing.shape == (0,)
         nothing.release()
+
+
+async def test_no_elements_of_very_many_axes():
+    kernel = total("u32")
+    with dlw.empty((0,) + (2, 4) * 17, "uint32", device="webgpu") as x:
+        with kernel(x, axis=tuple(range(0, 35, 2))) as y:
+            assert y.shape == (2,) * 17
+            assert not (await y.to_host()).any()
+        with kernel(x, axis=range(1, 35)) as y:
+            assert y.shape == (0,)
 
 
 NUMBERS = {
@@ -157,14 +177,50 @@ async def test_outputs_of_reductions_may_be_given():
         np.testing.assert_array_equal(await most.to_host(), 1 + a.max(1))
 
 
-async def test_the_index_of_the_largest():
-    argmax = ReductionKernel(
-        "f32 x", "u32 at", "vec2f(x, f32(i))", "select(b, a, a.x > b.x)",
-        "at = u32(a.y) % n", "vec2f(-0x1.fffffep+127f, 0)", reduce_type="vec2f",
+def argmax():
+    """With its value, exactly: the bits of a float32 beside the index. A NaN is the largest,
+    and of equal ones the first."""
+    return ReductionKernel(
+        "f32 x", "f32 y, u32 at", "vec2u(bitcast<u32>(x), _J)",
+        """select(b, a,
+             (isnan(a.x) && (!isnan(b.x) || a.y < b.y)) ||
+             (!isnan(b.x) && (bitcast<f32>(a.x) > bitcast<f32>(b.x) ||
+               (bitcast<f32>(a.x) == bitcast<f32>(b.x) && a.y < b.y))))"""
+          .replace("isnan(a.x)", "((a.x & 0x7fffffff) > 0x7f800000)")
+          .replace("isnan(b.x)", "((b.x & 0x7fffffff) > 0x7f800000)"),
+        "y = bitcast<f32>(a.x); at = a.y", "vec2u(0xff800000, 0xffffffff)",
+        reduce_type="vec2u",
     )  # fmt: skip
-    a = np.random.default_rng(1).permutation(20000).astype(np.float32).reshape(4, -1)
+
+
+@pytest.mark.parametrize("shape", [(20000,), (4, 5000), (3, 70, 200), (70, 3, 5, 40)])
+async def test_the_largest_and_where_it_is(shape):
+    kernel = argmax()
+    r = np.random.default_rng(1)
+    a = r.permutation(math.prod(shape)).astype(np.float32).reshape(shape)
+    ties = r.integers(-3, 0, shape).astype(np.float32)
+    holes = np.where(r.random(shape) < 0.001, np.float32("nan"), ties)
+    for values in (a, ties, holes, np.full(shape, -np.inf, "f4")):
+        with upload(values) as x:
+            for axis in (*range(len(shape)), None):
+                y, at = kernel(x, axis=axis)
+                np.testing.assert_array_equal(await read(y), values.max(axis))
+                np.testing.assert_array_equal(await read(at), values.argmax(axis))
+            if len(shape) > 2:  # `_J` counts in row-major order among what is reduced
+                y, at = kernel(x, axis=(0, 2))
+                moved = np.moveaxis(values, (0, 2), (-2, -1))
+                flat = moved.reshape(*moved.shape[:-2], -1)
+                np.testing.assert_array_equal(await read(y), flat.max(-1))
+                np.testing.assert_array_equal(await read(at), flat.argmax(-1))
+
+
+async def test_an_index_beyond_what_a_float_counts():
+    n = 2**24 + 9
+    a = np.zeros(n, np.float32)
+    a[n - 2] = 1
     with upload(a) as x:
-        np.testing.assert_array_equal(await read(argmax(x, axis=1)), a.argmax(1))
+        y, at = argmax()(x)
+        assert (int(await read(at)), float(await read(y))) == (n - 2, 1)
 
 
 async def test_bools_become_the_type_that_is_reduced():
@@ -173,12 +229,170 @@ async def test_bools_become_the_type_that_is_reduced():
         assert (await read(count(x))).tolist() == 2
 
 
+async def test_an_accumulator_of_another_type():
+    a = np.full(70_000, 2**16 - 1, np.uint32)
+    with upload(a, "uint32") as x:
+        wrapped = await read(total("u32")(x))
+        assert wrapped == a.sum(dtype="u4")
+        as_floats = ReductionKernel(
+            "u32 x", "u32 y", "x", "a + b", "y = u32(a / f32(n))", 0, reduce_type="f32"
+        )
+        assert abs(int(await read(as_floats(x))) - 65535) < 2
+    with upload(np.array([2**31 - 1, 1]), "int32") as x:
+        assert await read(total("i32")(x)) == -(2**31)
+        # Two words of a sum that 32 bits do not hold.
+        wide = ReductionKernel(
+            "i32 x", "u32 low, u32 high", "vec2u(u32(x), 0)",
+            "vec2u(a.x + b.x, a.y + b.y + select(0u, 1u, a.x + b.x < a.x))",
+            "low = a.x; high = a.y", 0, reduce_type="vec2u",
+        )  # fmt: skip
+        with upload(np.full(100_000, 2**31 - 1), "int32") as many:
+            low, high = [int(await read(one)) for one in wide(many)]
+            assert low + (high << 32) == 100_000 * (2**31 - 1)
+
+
+async def test_an_accumulator_of_float32_for_halves(gpu_features):
+    if "shader-f16" not in gpu_features:
+        pytest.skip("no shader-f16")
+    kernel = ReductionKernel(
+        "f16 x", "f32 y", "f32(x)", "a + b", "y = a", 0, reduce_type="f32"
+    )
+    with upload(np.full((3, 70_001), 0.1), "float16") as x:
+        expected = float(np.float16(0.1)) * 70_001
+        np.testing.assert_allclose(await read(kernel(x, axis=1)), expected, rtol=1e-6)
+
+
+async def test_not_a_number_is_found_by_its_bits():
+    """Compilers may assume that there is none: `x != x` is false."""
+    largest = ReductionKernel(
+        "f32 x", "f32 y", "bitcast<u32>(x)",
+        """select(
+             select(b, a, bitcast<f32>(a) > bitcast<f32>(b)),
+             select(b, a, (a & 0x7fffffff) > 0x7f800000),
+             (a & 0x7fffffff) > 0x7f800000 || (b & 0x7fffffff) > 0x7f800000
+           )""",
+        "y = bitcast<f32>(a)", "0xff800000", reduce_type="u32",
+    )  # fmt: skip
+    count = ReductionKernel(
+        "f32 x",
+        "u32 y",
+        "(bitcast<u32>(x) & 0x7fffffff) > 0x7f800000",
+        "a + b",
+        "y = a",
+        0,
+    )
+    a = np.random.default_rng(7).normal(size=(30, 9001)).astype("f4")
+    a[3, 77] = a[4, 0] = a[4, 9000] = np.nan
+    a[5, 1], a[6] = np.inf, -np.inf
+    with upload(a) as x:
+        for axis in (0, 1, None, (0, 1)):
+            got = await read(largest(x, axis=axis))
+            np.testing.assert_array_equal(got, a.max(axis))
+            expected = np.isnan(a).sum(axis)
+            np.testing.assert_array_equal(await read(count(x, axis=axis)), expected)
+
+
+@pytest.mark.parametrize("shape", [(10_000_000,), (10, 1_000_000), (1_000_000, 10)])
+async def test_the_accuracy_of_ten_million_elements(shape):
+    """As web/docs/howto/kernels.md states it."""
+    kernel = total()
+    a = np.random.default_rng(len(shape)).random(shape, np.float32)
+    with upload(a) as x:
+        for axis in (None, 0):
+            if axis is not None and len(shape) == 1:
+                continue
+            exact = a.sum(axis, dtype="f8")
+            error = np.abs((await read(kernel(x, axis=axis))).astype("f8") - exact)
+            assert (error / exact).max() < 2e-6
+
+
+async def test_sizes_are_uploaded_once():
+    kernel = total()
+    shapes = [
+        ((5, 7), 0),
+        ((5, 7), 1),
+        ((7, 5), (0, 1)),
+        ((3, 9000), 1),
+        ((9001,), None),
+    ]
+    given = [(upload(np.ones(shape)), axis) for shape, axis in shapes]
+    for x, axis in given:
+        kernel(x, axis=axis).release()
+    before = sum(row["up"] for row in dlw.webgpu.stats())
+    for _ in range(3):
+        for x, axis in given:
+            expected = np.ones(x.shape).sum(axis)
+            np.testing.assert_array_equal(await read(kernel(x, axis=axis)), expected)
+    assert sum(row["up"] for row in dlw.webgpu.stats()) == before
+    for x, _ in given:
+        x.release()
+
+
+async def test_calls_that_differ_in_the_axis_alone():
+    kernel = total()
+    a = np.arange(9, dtype="f4").reshape(3, 3)
+    with upload(a) as x, upload(np.zeros((3,))) as y, upload(np.zeros((3, 1))) as z:
+        axes = [0]
+        for at in (0, 1, 0, 1, 1, 0, -1, (1,), (0,)):
+            assert kernel(x, y, axis=at) is y
+            np.testing.assert_array_equal(await y.to_host(), a.sum(at))
+            axes[0] = at if isinstance(at, int) else at[0]
+            kernel(x, y, axis=axes)
+            np.testing.assert_array_equal(await y.to_host(), a.sum(at))
+        kernel(x, z, axis=1, keepdims=True)
+        np.testing.assert_array_equal(await z.to_host(), a.sum(1, keepdims=True))
+        with pytest.raises(ValueError, match="y has shape"):
+            kernel(x, z, axis=1)
+
+
+async def test_more_shapes_than_are_kept():
+    kernel = total()
+    for _ in range(2):
+        for n in range(1, 20):
+            with upload(np.ones((2, n))) as x, upload(np.zeros(2)) as y:
+                for _ in range(3):
+                    kernel(x, y, axis=1)
+                    assert (await y.to_host()).tolist() == [n, n]
+
+
+async def test_parts_of_a_tensor_are_reduced():
+    kernel = total()
+    a = np.arange(60, dtype="f4").reshape(5, 4, 3)
+    with upload(a) as x:
+        for part in (slice(1, 3), slice(2, None), 3):
+            with x[part] as rows:
+                for axis in (None, 0, -1, (0, -1)):
+                    got = await read(kernel(rows, axis=axis))
+                    np.testing.assert_array_equal(got, a[part].sum(axis))
+        for strided in (x[:, 1:], x[::2], x.permute_dims((2, 1, 0))):
+            with strided, pytest.raises(BufferError, match="strides"):
+                kernel(strided, axis=(0, 1))
+
+
 async def test_raw_inputs_of_reductions():
     dot = ReductionKernel(
         "f32 x, raw f32 w", "f32 y", "x * w[i % 2]", "a + b", "y = a", 0
     )
     with upload([[1, 2], [3, 4]]) as x, upload([10, 1]) as w:
         assert (await read(dot(x, w, axis=1))).tolist() == [12, 34]
+
+
+async def test_raw_inputs_have_any_shape():
+    """Weights by the index among the elements that are reduced."""
+    dot = ReductionKernel(
+        "f32 x, raw f32 w, raw u32 chosen", "f32 y",
+        "x * w[_J + chosen[0]]", "a + b", "y = a", 0,
+    )  # fmt: skip
+    r = np.random.default_rng(3)
+    a = r.integers(0, 9, (30, 40, 50)).astype("f4")
+    w = r.integers(0, 9, (1500 + 2,)).astype("f4")
+    with upload(a) as x, upload(w) as weights, upload([2], "uint32") as chosen:
+        got = await read(dot(x, weights, chosen, axis=(0, 2), keepdims=True))
+        assert got.shape == (1, 40, 1)
+        expected = (np.moveaxis(a, 1, 0).reshape(40, 1500) * w[2:]).sum(1)
+        np.testing.assert_array_equal(got.ravel(), expected)
+        with pytest.raises(TypeError, match="w is raw and takes a Tensor"):
+            dot(x, 1, chosen)
 
 
 @pytest.mark.parametrize("name", ["map", "at", "n_", "sizes", "partial", "k", "half"])
@@ -226,12 +440,24 @@ def test_arguments_of_reductions_that_do_not_fit():
                 ValueError,
                 "axis -3 is out of bounds for shape (1, 2)",
             ),
-            ((x,), {"axis": 0.5}, TypeError, "axis must be an int or None, not 0.5"),
+            ((x,), {"axis": 0.5}, TypeError, "axis must be ints or None, not 0.5"),
             (
                 (x,),
-                {"axis": (0, 1)},
+                {"axis": (0, "1")},
                 TypeError,
-                "axis must be an int or None, not (0, 1)",
+                "axis must be ints or None, not (0, '1')",
+            ),
+            (
+                (x,),
+                {"axis": (0, -2)},
+                ValueError,
+                "axis -2 is given twice for shape (1, 2)",
+            ),
+            (
+                (x,),
+                {"axis": (0, 2)},
+                ValueError,
+                "axis 2 is out of bounds for shape (1, 2)",
             ),
             (
                 (x, y),
@@ -302,6 +528,15 @@ async def test_a_lost_device():
     x.release()
 
 
+def random_axes(r, ndim):
+    """None, an axis, or several in any order, some counted from the last."""
+    if r.random() < 0.2 or ndim == 0:
+        return None
+    given = [int(at) for at in r.permutation(ndim)[: r.integers(0, ndim + 1)]]
+    given = [at - ndim * int(r.integers(2)) for at in given]
+    return given[0] if len(given) == 1 and r.random() < 0.5 else tuple(given)
+
+
 @pytest.mark.parametrize("seed", range(12))
 async def test_random_reductions(seed):
     r = np.random.default_rng(seed)
@@ -312,17 +547,53 @@ async def test_random_reductions(seed):
         ("max(a, b)", 0, np.max),
         ("min(a, b)", 1000, np.min),
     )[seed // 3 % 3]
-    shape = tuple(int(2 ** r.uniform(0, 6)) for _ in range(r.integers(1, 4)))
-    shape = (*shape, int(2 ** r.uniform(0, 10)))
-    shape = tuple(r.permutation(shape))
-    a = r.integers(0, 10, shape).astype(dtype)
     kernel = ReductionKernel(
-        f"{type_} x", f"{type_} y", "x * x", reduce, "y = a + 1", identity
+        f"{type_} x, {type_} k",
+        f"{type_} y",
+        "x * x * k",
+        reduce,
+        "y = a + 1",
+        identity,
     )
-    axis = r.choice([None, *range(-len(shape), len(shape))])
-    with upload(a, dtype) as x:
-        got = await read(kernel(x, axis=axis))
-    np.testing.assert_array_equal(got, (model(a * a, axis=axis) + 1).astype(dtype))
+    for _ in range(8):
+        shape = tuple(int(2 ** r.uniform(0, 5)) for _ in range(r.integers(0, 5)))
+        if r.random() < 0.3:
+            shape = (*shape, int(2 ** r.uniform(8, 14)))
+        if r.random() < 0.1:
+            shape = (*shape, 0)
+        shape = tuple(int(n) for n in r.permutation(shape))
+        a = r.integers(0, 10, shape).astype(dtype)
+        axis, keepdims, k = random_axes(r, len(shape)), bool(r.integers(2)), 1
+        how = {"axis": axis, "keepdims": keepdims}
+        expected = model(a * a, **how, initial=identity).astype(dtype) + 1
+        with upload(a, dtype) as x:
+            if shape and r.random() < 0.3:
+                k = upload(1, dtype)
+            if r.random() < 0.5:
+                with upload(np.zeros(expected.shape), dtype) as y:
+                    for _ in range(2):
+                        assert kernel(x, k, y, **how) is y
+                        np.testing.assert_array_equal(await y.to_host(), expected)
+            made = kernel(x, k, **how)
+            assert made.shape == expected.shape
+            np.testing.assert_array_equal(await read(made), expected)
+            if k != 1:
+                k.release()
+
+
+async def test_reductions_are_recorded_with_other_axes():
+    kernel = total()
+    a = np.arange(12, dtype="f4").reshape(3, 4)
+    with upload(a) as x, upload(np.zeros(4)) as y, upload(np.zeros(3)) as z:
+        kernel(x, y, axis=0)
+        with dlw.webgpu.batch() as batch:
+            kernel(x, y, axis=0)
+            kernel(x, z, axis=1)
+        x.write(a + 1)
+        batch.run()
+        np.testing.assert_array_equal(await y.to_host(), (a + 1).sum(0))
+        np.testing.assert_array_equal(await z.to_host(), (a + 1).sum(1))
+        batch.release()
 
 
 async def test_kernels_of_formulas_are_recorded():
