@@ -85,9 +85,9 @@ test("a name of another's text is cut", () => {
 
 test("the options of a tensor in a file are its own", async () => {
   const file = await open(await save({ w: tensor() }));
-  await assert.rejects(file.get("w", { format: "npy" }), {
+  await assert.rejects(file.load("w", { format: "npy" }), {
     name: "TypeError",
-    message: 'get() has no option "format": it has device, dtype, signal, progress',
+    message: 'load() has no option "format": it has device, dtype, part, signal, progress, whole',
   });
   file.close();
 });

@@ -141,7 +141,7 @@ export class ReductionKernel<O extends string = string> {
     const signature = this.#signature;
     checkOptions<ReductionRunOptions>(options, "run()", { axis: 1, keepdims: 1 }, "axis: 0");
     const { axis, keepdims } = options;
-    const how = JSON.stringify([axis, keepdims]);
+    const how = `${JSON.stringify([axis, keepdims])}${axis}`; // NaN alone is null there
     const again = signature.again(args, how);
     if (again) return resultsOf(again);
     const given = signature.sort(args);

@@ -198,7 +198,10 @@ export async function several_axes_are_reduced(context) {
   for (const axis of ["0", [[0]], [0.5], {}]) {
     await throws(() => sum.run([x], { axis }), "TypeError", /^axis must be integers or null/);
   }
-  x.release();
+  const out = sum.run([x]);
+  sum.run([x, out], { axis: null }); // known from here on
+  await throws(() => sum.run([x, out], { axis: NaN }), "TypeError", /^axis must be integers/);
+  releaseAll(x, out);
 }
 
 export async function sizes_are_written_once(context) {
