@@ -37,6 +37,9 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!dlpack_web\.).*")]
 suppress_warnings = ["myst.header"]
 
 napoleon_google_docstring = False
+napoleon_preprocess_types = True
+# Several classes have an attribute of that name.
+napoleon_type_aliases = {"dtype": ":class:`dtype <dlpack_web.DType>`"}
 autodoc_mock_imports = ["anywidget"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
