@@ -57,6 +57,15 @@ class Live:
         self.goes_on()
         return self.page.inner_text("#fault")
 
+    def stands_still(self) -> None:
+        """It shows the frames that were under way, and no more."""
+        paused = now = self.page.evaluate("live.shown()")
+        before = -1
+        while now != before:
+            self.page.wait_for_timeout(300)
+            before, now = now, self.page.evaluate("live.shown()")
+            assert now <= paused + 3, "more than the frames that were under way"
+
     def goes_on(self, frames: int = 3) -> None:
         """Wait for more frames."""
         self.page.evaluate(
@@ -273,12 +282,7 @@ def test_pausing_by_keyboard(live: Live) -> None:
     live.page.focus("#pause")
     live.page.keyboard.press("Space")
     expect(live.page.locator("#pause")).to_have_text("Play")
-    paused = now = live.page.evaluate("live.shown()")
-    before = -1
-    while now != before:
-        live.page.wait_for_timeout(300)
-        before, now = now, live.page.evaluate("live.shown()")
-        assert now <= paused + 3, "more than the frames that were under way"
+    live.stands_still()
     live.page.keyboard.press("Space")
     live.goes_on()
 
@@ -347,10 +351,7 @@ def test_without_webgpu_python_runs_on_the_cpu(
         )
         assert "no WebGPU" in cpu.broken(program("edges.py"))
         page.click("#pause")
-        page.wait_for_timeout(300)
-        shown = page.evaluate("live.shown()")
-        page.wait_for_timeout(300)
-        assert page.evaluate("live.shown()") == shown
+        cpu.stands_still()
         page.click("#pause")
         cpu.goes_on()
         recorded = page.locator("#recorded img")
