@@ -1,4 +1,5 @@
 /** Buffers for tensors: idle ones, or new ones. */
+import type { CopyOf } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { tooLarge } from "./checks/tensors.js";
 import { checkAlive } from "./device.js";
@@ -8,7 +9,7 @@ import { addSlot, DEFAULT_USAGE, roundUp } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 /** Errors of making a buffer or texture. */
-export const MAKING: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
+export const MAKING: readonly ("validation" | "out-of-memory")[] = ["validation", "out-of-memory"];
 
 /** From this size on, error scopes watch making and writing a buffer. */
 export const WATCHED: number = 1 << 16;
@@ -69,7 +70,7 @@ export function obtain(
 export class Words {
   readonly facts: BufferRecord;
 
-  constructor(record: DeviceRecord, words: Uint32Array<ArrayBuffer>) {
+  constructor(record: DeviceRecord, words: CopyOf<"uint32">) {
     this.facts = obtain(record, words.byteLength, DEFAULT_USAGE);
     record.device.gpu.queue.writeBuffer(this.facts.buffer, 0, words);
   }

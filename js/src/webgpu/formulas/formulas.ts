@@ -6,6 +6,7 @@
  * with one, too, which no other does. The formula is on lines of its own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
  * own line and column.
  */
+import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
 import { BLANKS, DTYPES, type Scalar, withLines } from "../wgsl.js";
@@ -374,7 +375,7 @@ export function sizes(
   isReduced: readonly boolean[],
   outputs: number,
   n?: number,
-): Uint32Array<ArrayBuffer> {
+): CopyOf<"uint32"> {
   const words = new Uint32Array(4 * SIZES);
   const length = sizeOf(shape) / outputs;
   const last = [1, 1]; // of the axes that are kept, and reduced

@@ -16,26 +16,7 @@ import { Kernel } from "../kernel.js";
 import { Marks } from "../known.js";
 import type { DeviceRecord } from "../state.js";
 import { DTYPES } from "../wgsl.js";
-import { type Param, type ParamType, type Source, typesOf } from "./formulas.js";
-
-/** The tensor for one output: of "f32 y", a `Tensor<"float32">`. */
-type Result<P extends string> = P extends ` ${infer R}` | `raw ${infer R}`
-  ? Result<R>
-  : P extends `${infer T extends ParamType} ${string}`
-    ? Tensor<(typeof DTYPES)[T]>
-    : Tensor;
-
-type ResultList<O extends string> = O extends `${infer First},${infer Rest}`
-  ? [Result<First>, ...ResultList<Rest>]
-  : [Result<O>];
-
-/** What a kernel returns, by the text of its outputs, where that is known: one tensor or several. */
-export type Results<O extends string> = string extends O
-  ? // biome-ignore lint/suspicious/noExplicitAny: one tensor, or an array of them
-    any
-  : O extends `${string},${string}`
-    ? ResultList<O>
-    : Result<O>;
+import { type Param, type Source, typesOf } from "./formulas.js";
 
 /** kinds: see `elementwise`. shape: that of the tensors; null without tensors. */
 export interface Given {

@@ -17,16 +17,8 @@ import {
   scalarOf,
   sizes,
 } from "./formulas.js";
-import {
-  DEFINITION,
-  type Given,
-  named,
-  namesOf,
-  type Results,
-  resultsOf,
-  Signature,
-  typeOf,
-} from "./given.js";
+import { DEFINITION, type Given, named, namesOf, resultsOf, Signature, typeOf } from "./given.js";
+import type { Results } from "./results.js";
 import { IN_REDUCTIONS } from "./words.js";
 
 /** Types that can be reduced: those of parameters, and vectors. */
