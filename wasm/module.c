@@ -218,6 +218,14 @@ static PyObject *core_live_tensors(PyObject *Py_UNUSED(module),
   return PyLong_FromLongLong(dlw_live_tensors());
 }
 
+/* For tensors that the library keeps for itself. */
+static PyObject *core_uncount(PyObject *Py_UNUSED(module), PyObject *obj) {
+  dlw_tensor *tensor = dlw_tensor_of(obj);
+  if (tensor == NULL) return NULL;
+  dlw_uncount(tensor);
+  Py_RETURN_NONE;
+}
+
 static PyObject *str_get_referrers; /* a permanent one: CPython caches methods by it */
 
 static PyObject *core_alive(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
@@ -339,6 +347,7 @@ static PyMethodDef METHODS[] = {
     {"_raw", core_raw, METH_O, NULL},
     {"_typed", core_typed, METH_VARARGS, NULL},
     {"_convert", core_convert, METH_VARARGS, NULL},
+    {"_uncount", core_uncount, METH_O, NULL},
     {"_alive", core_alive, METH_NOARGS, NULL},
     {"_referrers", core_referrers, METH_O, NULL},
     {"_dtypes", core_dtypes, METH_NOARGS, NULL},

@@ -10,6 +10,16 @@ static _Atomic int64_t live_tensors;
 static void (*gpu_drop)(uint32_t gpu);
 
 int64_t dlw_live_tensors(void) { return atomic_load(&live_tensors); }
+
+static void count_one_less(void) {
+  atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
+}
+
+void dlw_uncount(dlw_tensor *tensor) {
+  if (!tensor->uncounted) count_one_less();
+  tensor->uncounted = 1;
+}
+
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu)) { gpu_drop = callback; }
 
 /* --- life ------------------------------------------------------------------------ */
@@ -57,7 +67,7 @@ static void give_back(dlw_tensor *root) {
 static void delete_managed(DLManagedTensorVersioned *self) {
   dlw_tensor *tensor = self->manager_ctx;
   dlw_tensor *root = tensor->root;
-  atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
+  if (!tensor->uncounted) count_one_less();
   if (tensor != root) free_tensor(tensor);
   /* The last holder must see all writes of the others. */
   if (atomic_fetch_sub_explicit(&root->holders, 1, memory_order_acq_rel) == 1) {

@@ -29,6 +29,7 @@ typedef struct dlw_tensor {
   int64_t *dims;     /* extents, then strides */
   uint16_t room;     /* axes with room after the payload */
   uint8_t unsettled; /* READ_ONLY is set because the producer did not say */
+  uint8_t uncounted; /* by dlw_live_tensors: the library's own */
 } dlw_tensor;
 
 /* wasm32: JavaScript reads the handle at this offset (js/src/pyodide/layout.ts). */
@@ -113,7 +114,8 @@ void dlw_on_gpu_drop(void (*callback)(uint32_t gpu));
 dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
                                uint64_t flags);
 
-/* Managed tensors made here and not yet released. */
+/* Managed tensors made here and not yet released, without the library's own. */
 int64_t dlw_live_tensors(void);
+void dlw_uncount(dlw_tensor *tensor);
 
 #endif

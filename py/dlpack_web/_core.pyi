@@ -138,6 +138,7 @@ def _from_arrow_stream(
 def _to_arrow(
     values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
+def _uncount(tensor: Tensor, /) -> None: ...
 def _again(
     kernel: int,
     workgroups: int | Sequence[int] | None,

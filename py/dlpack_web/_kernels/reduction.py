@@ -274,6 +274,7 @@ class ReductionKernel:
         groups = formulas.grid(outputs * chunks * lanes)
         with _core.from_buffer(array("I", words)) as host:
             sizes = owner(given.device).upload(host, given.device, _U32)
+        _core._uncount(sizes)  # live_tensors() is for those of users
         return _Pass(kernel, names, groups, outputs * chunks * self._lanes, sizes)
 
     def _usual(self) -> list[str]:

@@ -40,13 +40,6 @@ TRIPLED = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = k * x")
 TOTAL = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
 
 
-@pytest.fixture(autouse=True)
-def no_sizes(nothing_leaks):
-    """The kernel keeps the sizes of its last shapes as tensors."""
-    yield
-    TOTAL._prepared.clear()
-
-
 async def upload():
     with dlw.from_dlpack(ARRAY, device="webgpu") as tensor:
         return await tensor.to_host()

@@ -315,9 +315,11 @@ async def test_sizes_are_uploaded_once():
         ((3, 9000), 1),
         ((9001,), None),
     ]
+    alive = dlw.live_tensors()
     given = [(upload(np.ones(shape)), axis) for shape, axis in shapes]
     for x, axis in given:
         kernel(x, axis=axis).release()
+    assert dlw.live_tensors() == alive + len(given)  # without the kept sizes
     before = sum(row["up"] for row in dlw.webgpu.stats())
     for _ in range(3):
         for x, axis in given:
@@ -326,6 +328,9 @@ async def test_sizes_are_uploaded_once():
     assert sum(row["up"] for row in dlw.webgpu.stats()) == before
     for x, _ in given:
         x.release()
+    del kernel
+    gc.collect()
+    assert dlw.live_tensors() == alive
 
 
 async def test_calls_that_differ_in_the_axis_alone():
