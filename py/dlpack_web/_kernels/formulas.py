@@ -332,7 +332,8 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
 
 #: vec4u of the sizes: the numbers of outputs, lanes, elements of a chunk and chunks; the
 #: elements that are reduced, those that are reduced to one in all passes, the last axes; and
-#: then an axis that is kept and one that is reduced in each, the last ones first. 2 ** 32 elements have at most 16 of each.
+#: then an axis that is kept and one that is reduced in each, the last ones first. 2 ** 32
+#: elements have at most 16 of each.
 _SIZES = 2 + 16
 
 _MAIN = f"""\

@@ -71,8 +71,8 @@ const bytesOf = async (blob) => new Uint8Array(await (await blob).arrayBuffer())
 
 function tensorOf(shape, dtype = "float32") {
   const size = shape.reduce((a, b) => a * b, 1);
-  const { View } = { View: dtype === "float32" ? Float32Array : Uint8Array };
-  const array = View.from({ length: size }, (_, i) => i);
+  const kind = dtype === "float32" ? Float32Array : Uint8Array;
+  const array = kind.from({ length: size }, (_, i) => i);
   return Tensor.fromTypedArray(array, { shape, dtype });
 }
 
