@@ -3,13 +3,12 @@ import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
 import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
-import { CALL_LAYOUTS, callWays } from "./calls.mjs";
+import { CALL_LAYOUTS, callWays, frameWays } from "./calls.mjs";
 import { openWays, partWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import {
   dataWays,
-  dispatchWays,
   downloadWays,
   emptyWays,
   manyWays,
@@ -31,8 +30,9 @@ function plan(quick) {
   return [
     ["view", "contiguous", viewWays, [64, 4 * MB]],
     ["data", "contiguous", dataWays, [64]],
-    ["dispatch", "contiguous", dispatchWays, [64]],
+    ["dispatch", "contiguous", callWays, [64]],
     ...CALL_LAYOUTS.map((layout) => ["calls", layout, callWays, [64]]),
+    ["frame", "contiguous", frameWays, [MB]],
     ["replay", "contiguous", replayWays, [64]],
     ["training step", "Network", trainingWays, [2 * KB]],
     ["training step", "Convolutions", trainingWays, [8 * KB]],
@@ -41,6 +41,7 @@ function plan(quick) {
     ["upload", "strided", uploadWays, packed],
     ["upload", "f64", uploadWays, packed],
     ["empty", "contiguous", emptyWays, moved],
+    ["empty", "and a kernel", emptyWays, [MB]],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
     ["open", "contiguous", openWays, quick ? [16 * MB] : [256 * MB]],
@@ -72,7 +73,7 @@ async function bench({ quick, only }) {
   const device = await requestDevice();
   const { pool } = useDevice(device); // a private part, for what is cold
   const rows = [];
-  if (only === null || only === "python") {
+  if ([null, "python", "wire"].includes(only)) {
     console.log("python, in the page");
     rows.push(...(await pythonRows(pyodide, quick)));
   }

@@ -46,7 +46,7 @@ BUILD = ROOT / "build"
 def measure(quick: bool, only: str | None) -> dict:
     """Run both; the machine's facts and the rows. `only`: the rows of one path."""
     native = []
-    if only in (None, "python"):
+    if only in (None, "python", "wire"):
         print("  python, natively", flush=True)
         native = json.loads(exchange.measure("native", quick))
     if only in (None, "pack", "convert"):

@@ -1,6 +1,6 @@
 // One small kernel, called in the ways that programs call them: with few and many tensors, with a
 // number, with two lists of tensors in turn, as a formula, on a tensor that was just made.
-import { expect, readBuffer, TENSOR_USAGE } from "./paths.mjs";
+import { dispatch, expect, readBuffer, TENSOR_USAGE } from "./paths.mjs";
 
 const wgsl = (count, number) => `
 ${Array.from({ length: count - 1 }, (_, i) => `@group(0) @binding(${i}) var<storage, read> x${i}: array<f32>;`).join("\n")}
@@ -13,6 +13,7 @@ ${number ? `@group(0) @binding(${count}) var<uniform> k: f32;` : ""}
  * many lists there are.
  */
 const LAYOUTS = {
+  contiguous: { count: 2 }, // the path "dispatch"
   "1 tensor": { count: 1 },
   "3 tensors": { count: 3 },
   "8 tensors": { count: 8 },
@@ -107,13 +108,7 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
           numbers[0] = ++calls;
           device.queue.writeBuffer(uniform, 0, numbers);
         }
-        const encoder = device.createCommandEncoder();
-        const pass = encoder.beginComputePass();
-        pass.setPipeline(pipeline);
-        pass.setBindGroup(0, groups[next()]);
-        pass.dispatchWorkgroups(1);
-        pass.end();
-        device.queue.submit([encoder.finish()]);
+        dispatch(device, pipeline, groups[next()]);
       }),
     ],
     /** Resolves when all have compiled. */
@@ -132,4 +127,65 @@ export function callWays({ pyodide, bridge, device, library }, bytes, layout) {
   };
 }
 
-export const CALL_LAYOUTS = Object.keys(LAYOUTS);
+const INVERT = `
+@group(0) @binding(0) var<storage, read> image: array<vec4f>;
+@group(0) @binding(1) var<storage, read_write> result: array<vec4f>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&result)) { result[id.x] = vec4f(1 - image[id.x].rgb, 1); }
+}`;
+
+const FRAME = `
+import dlpack_web as dlw
+def make(wgsl, result):
+    kernel = dlw.webgpu.Kernel(wgsl)
+    async def frame(source, canvas):
+        with await dlw.webgpu.from_image(source, result.device, "float32") as image:
+            kernel(image, result)
+        await dlw.webgpu.to_canvas(result, canvas)
+    return frame
+make`;
+
+/** A frame of the landing page: a picture becomes a tensor, a kernel inverts it, a canvas shows it. */
+export async function frameWays({ pyodide, bridge, device, library }, bytes) {
+  const side = Math.sqrt(bytes / 16);
+  const [source, canvas] = [new OffscreenCanvas(side, side), new OffscreenCanvas(side, side)];
+  const context = source.getContext("2d");
+  context.fillStyle = "rgb(255, 51, 0)";
+  context.fillRect(0, 0, side, side);
+  const { Kernel, fromImage, toCanvas } = library.webgpu;
+  const result = bridge.empty([side, side, 4], "float32", { device });
+  const kernel = new Kernel(device, INVERT);
+  const proxy = bridge.toPython(result);
+  const make = pyodide.runPython(FRAME);
+  const frame = make(INVERT, proxy);
+  make.destroy();
+  const settle = () => device.queue.onSubmittedWorkDone();
+  const way = (name, each) => ({
+    name,
+    each,
+    settle,
+    async verify() {
+      await each();
+      const [r, g, b] = await readBuffer(device, result, bytes);
+      expect(r === 0 && Math.abs(g - 0.8) < 0.01 && b === 1, `frame, ${name}`);
+    },
+  });
+  return {
+    ways: [
+      way("dlpack-web", () => frame(source, canvas)),
+      way("dlpack-web, from JavaScript", async () => {
+        const image = await fromImage(device, source, { dtype: "float32" });
+        kernel.run([image, result]);
+        image.release();
+        await toCanvas(result, canvas);
+      }),
+    ],
+    done() {
+      proxy.release();
+      result.release();
+      frame.destroy();
+    },
+  };
+}
+
+export const CALL_LAYOUTS = Object.keys(LAYOUTS).slice(1);

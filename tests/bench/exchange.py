@@ -1,4 +1,5 @@
-"""Python's exchanges: what NumPy's and our `from_dlpack` take, beside others'.
+"""Python's exchanges: what NumPy's and our `from_dlpack` take, beside others'; and what
+the wire takes for an array in columns.
 
 bench.py runs this file in its own CPython, bench.mjs in the page's Pyodide, so it needs
 nothing but what both have; libraries that are missing are left out.
@@ -8,12 +9,14 @@ import json
 import random
 import statistics
 import timeit
+from contextlib import closing
 from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
 
 import dlpack_web as dlw
+from dlpack_web.wire import Wire, joined
 
 BYTES = 64  # nothing is copied, so that the size does not matter
 SAMPLE_S = 0.002  # a sample is a batch this long: a page's clock ticks every 5 µs
@@ -65,12 +68,33 @@ def compare(ways: dict, names: dict, rounds: int) -> list[dict]:
             took = timers[way].timeit(batches[way])
             samples[way].append(took / batches[way] * 1e3)
     rows = []
-    for way, source in ways.items():
-        verify(source, names)
+    for way in ways:
         low, median, high = statistics.quantiles(samples[way], method="inclusive")
         row = {"way": way, "median_ms": median, "iqr_ms": high - low, "n": rounds}
         rows.append({**row, "batch": batches[way], "verified": True})
     return rows
+
+
+def carry(array: np.ndarray) -> dlw.Tensor:
+    """Sends an array over a wire of this process; what has arrived."""
+    to_b: list[bytes] = []
+    to_a: list[bytes] = []
+    a = Wire(lambda *frame: to_b.append(joined(*frame)), piece=64 << 10)
+    b = Wire(lambda *frame: to_a.append(joined(*frame)), piece=64 << 10)
+    with closing(a), closing(b):
+        a.connect()
+        a.send("array", array)
+        while to_a or to_b:
+            for wire, frames in (a, to_a), (b, to_b):
+                if frames:
+                    wire.receive(frames.pop(0))
+        return dlw.from_dlpack(b.tensors["array"], copy=True)
+
+
+COLUMNS = {  # the same elements, packed by NumPy first
+    "dlpack-web": "carry(columns).release()",
+    "np.ascontiguousarray first": "carry(np.ascontiguousarray(columns)).release()",
+}
 
 
 def measure(where: str, quick: bool) -> str:
@@ -83,7 +107,17 @@ def measure(where: str, quick: bool) -> str:
         names |= {name: import_module(name) for name in found}
         for layout, known in WAYS.items():
             ways = {w: s for w, s in known.items() if s.split(".")[0] in names}
+            for source in ways.values():
+                verify(source, names)
             for row in compare(ways, names, 5 if quick else 50):
                 place = {"path": "python", "layout": layout, "bytes": BYTES}
                 rows.append({**place, "where": where, **row})
+    columns = np.arange(2**19, dtype="f4").reshape(512, 1024).T
+    names = {"np": np, "carry": carry, "columns": columns}
+    with carry(columns) as arrived:
+        if (arrived.numpy() != columns).any():
+            raise RuntimeError("wrong result: wire")
+    for row in compare(COLUMNS, names, 5 if quick else 20):
+        place = {"path": "wire", "layout": "columns", "bytes": columns.nbytes}
+        rows.append({**place, "where": where, **row})
     return json.dumps(rows)

@@ -44,7 +44,7 @@ AGAIN = re.compile(
     r"|pack_memory|arrow|arrow_bits|reentrance_\w+|as_an_array|docstrings|properties|messages)"
     r"|(gpu_(files|upload|kernels|same_bytes)|docstring_cases|image_cases"
     r"|frames_cases)\.py|(?!gpu_cases)\w+\.mjs)"
-    r"|test_sessions_from_python\[pyodide-0\.29-"
+    r"|test_(sessions|libraries)_from_python\[pyodide-0\.29\b"
 )
 # What runs with WHOLE=1 alone for its length: each is a page of its own.
 LONG = re.compile(

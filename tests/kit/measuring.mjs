@@ -4,8 +4,9 @@
 import * as library from "/js/index.js";
 import { connect } from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
+import { callWays } from "/tests/bench/calls.mjs";
 import { compare, spread } from "/tests/bench/measure.mjs";
-import { dispatchWays, downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";
+import { downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";
 import { answer } from "/tests/runtimes/host.mjs";
 import { copyWay, downloadInPieces, gatherWays, handoverWays, uploadInPieces } from "./ways.mjs";
 
@@ -59,7 +60,7 @@ function waysFor(path, layout, bytes, least) {
     case "least upload":
       return uploadWays(context, bytes, layout);
     case "dispatch":
-      return dispatchWays(context, bytes);
+      return callWays(context, bytes, "contiguous");
     case "handover":
       return handoverWays(context, bytes, layout);
     case "download":
