@@ -146,3 +146,4 @@ $(MODELS): $(addprefix tests/models/,make.py building.py estimators.py programs.
 $(NODES): tests/models/node_files.py $(LIBS)
 	@rm -rf build/nodes
 	$(LIBS_PYTHON) tests/models/node_files.py build/nodes
+	touch $@

@@ -1,4 +1,4 @@
-"""dlpack_web.onnxruntime with other builds of onnxruntime-web, and the node tests of the `onnx` package.
+"""dlpack_web.onnxruntime with other builds of onnxruntime-web, and operator tests of the `onnx` package.
 
 Programs that others write for onnxruntime are in test_foreign_onnxruntime.py.
 """
@@ -12,19 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import names
-import node_native
-import node_page
 import pytest
-from browser import open_page
-from node_table import FOLDER, SAMPLE
 from pages import TestPage
-from playwright.sync_api import Browser
-from reasons import reason
-from serve import Server
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / "build" / "libs" / "bin" / "python"
-PROVIDERS = {"cpu": "CPUExecutionProvider", "webgpu": "WebGpuExecutionProvider"}
 
 CASES = [
     f"tests/browser/onnxruntime/onnxruntime_{name}.py"
@@ -60,69 +52,9 @@ def test_other_versions_and_builds(
     page.pytest([*CASES, "-k", f"not ({but})"]).must_pass()
 
 
-# --- the node tests of the package onnx ---------------------------------------------------
-
-SAMPLED: dict[str, dict[str, str]] = json.loads(SAMPLE.read_text())
-SAMPLE_S = (
-    120  # a bound for each provider: where little else runs they take a sixth of it
-)
-
-
-def worse(outcomes: dict[str, list[str]], home: str) -> dict[str, str]:
-    """What passed when the table was written, and does not."""
-    return {
-        name: f"{reason(*outcome)}: {outcome[1]}"
-        for name, outcome in outcomes.items()
-        if SAMPLED[name][home] == "passed" and outcome[0] != "passed"
-    }
-
-
-def test_node_tests_pass_natively_as_the_table_says() -> None:
-    outcomes = dict(node_native.run(PYTHON, FOLDER, PROVIDERS["cpu"], SAMPLED))
-    assert worse(outcomes, "native") == {}
-
-
-WORKER = """#!/bin/sh
-while read name; do
-  case $name in
-    dies) exit 3 ;;
-    hangs) exec cat >/dev/null ;;
-    *) echo '["passed", ""]' ;;
-  esac
-done
-"""
-
-
-def test_a_worker_that_dies_or_hangs_is_started_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = tmp_path / "python"
-    fake.write_text(WORKER)
-    fake.chmod(0o755)
-    monkeypatch.setattr(node_native, "LIMIT_S", 1)
-    names = ["one", "dies", "two", "hangs", "three"]
-    assert dict(node_native.run(fake, tmp_path, "any", names)) == {
-        "one": ["passed", ""],
-        "dies": ["died", "exit status 3"],
-        "two": ["passed", ""],
-        "hangs": ["hung", "no answer within 1 s"],
-        "three": ["passed", ""],
-    }
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_node_tests_pass_in_the_page_as_the_table_says(
-    provider: str, browser: Browser, server: Server
-) -> None:
-    # The first of them ends its worker, and the next one has another.
-    names = ["there is none of this name", *SAMPLED]
-    with open_page(browser, server.url) as (page, _):
-        run = node_page.run(page, server.url, PROVIDERS[provider], names, SAMPLE_S)
-        outcomes = dict(run)
-    assert outcomes.pop(names[0])[0] == "died"
-    assert worse(outcomes, provider) == {}
-    # However slow the machine is, most of them were run.
-    assert len(outcomes) > len(SAMPLED) / 2
+def test_operator_tests_of_onnx(open_test_page: Callable[..., TestPage]) -> None:
+    cases = "tests/browser/onnxruntime/onnxruntime_nodes.py"
+    open_test_page().pytest([cases]).must_pass()
 
 
 def test_every_name_of_onnxruntime_is_decided(
