@@ -23,6 +23,7 @@ is wrong or random. `make tables WHAT=foreign` writes this file; a test fails wh
 COUNTS = "| program | in | checks | same | refused | different |"
 REFUSALS = "| program | in | what | with |"
 RULE = "|---|---|---:|---:|---:|---:|"
+ROW = re.compile(r"\| ([\w/]+) \| ([\w-]+(?:, [\w-]+)*) \| (.*)")
 
 Key = tuple[str, str]  # program, provider
 
@@ -39,7 +40,7 @@ def lines_of(
     numbers = " | ".join(map(str, [len(found), *counts]))
     return [
         f"| {key[0]} | {key[1]} | {numbers} |",
-        *(
+        *sorted(
             f"| {key[0]} | {key[1]} | {cell(each.name)} | {cell(each.why)} |"
             for each in found
             if each.outcome in kinds
@@ -54,6 +55,18 @@ def cell(text: str) -> str:
     return plain if plain.startswith("`") else plain.replace("<", "\\<")
 
 
+def merged(lines: Iterable[str]) -> list[str]:
+    """One row for all places of a program in which it is the same."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        if row := ROW.match(line):
+            places.setdefault((row[1], row[3]), []).append(row[2])
+    return [
+        f"| {program} | {', '.join(where)} | {rest}"
+        for (program, rest), where in sorted(places.items())
+    ]
+
+
 @dataclass(frozen=True)
 class Table:
     """A file: its head, a row of counts for each run, and a row for what is listed."""
@@ -66,9 +79,11 @@ class Table:
         """The lines of each program in the file."""
         found: dict[Key, list[str]] = {}
         for line in self.written().splitlines():
-            key = re.match(r"\| ([\w/]+) \| ([\w-]+) \| ", line)
-            if key and line != COUNTS and line != REFUSALS:
-                found.setdefault((key[1], key[2]), []).append(line)
+            row = ROW.match(line)
+            if row and line not in (COUNTS, REFUSALS):
+                for place in row[2].split(", "):
+                    lines = found.setdefault((row[1], place), [])
+                    lines.append(f"| {row[1]} | {place} | {row[3]}")
         return found
 
     def rendered(self, programs: Mapping[Key, list[str]]) -> str:
@@ -81,10 +96,10 @@ class Table:
             numbers = [int(each) for each in re.findall(r" (\d+) (?=\|)", line)][-4:]
             sums = [a + b for a, b in zip(sums, numbers, strict=True)]
         total = " | ".join(f"**{each}**" for each in sums)
-        table = "\n".join([COUNTS, RULE, *counts, f"| **all** |  | {total} |"])
+        table = "\n".join([COUNTS, RULE, *merged(counts), f"| **all** |  | {total} |"])
         text = f"{self.head}\n{table}\n"
         if rows:
-            listed = "\n".join([REFUSALS, "|---|---|---|---|", *rows])
+            listed = "\n".join([REFUSALS, "|---|---|---|---|", *merged(rows)])
             text += f"\n## {self.listed}\n\n{listed}\n"
         return text
 
