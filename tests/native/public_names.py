@@ -7,6 +7,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
 
 FILE = Path(__file__).with_name("public_names.txt")
@@ -50,7 +51,11 @@ def lines_of(name, thing):
             base for base in thing.__mro__[1:-1] if home_of(base) != "dlpack_web._"
         ]
         known = ", ".join(base.__name__ for base in bases)
-        yield f"{name}: class({known}) of {home_of(thing)}"
+        said = f"{name}: class({known}) of {home_of(thing)}"
+        if issubclass(thing, Enum):
+            yield f"{said}: {', '.join(thing.__members__)}"
+            return
+        yield said
         if home_of(thing).startswith("dlpack_web"):
             for member in members(thing):
                 value = getattr(thing, member)
