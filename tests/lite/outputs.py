@@ -1,29 +1,16 @@
-"""What the notebooks of web/lite say: the same in a page (tests/lite) and on the desktop
-(tests/desktop/test_notebooks.py).
-
-outputs.json has the text and HTML of every cell, after RULES; pictures/ what their pictures look
-like. Both backends are compared with these files, not with each other: so neither is ever compared
-with what the other said some time ago. tests/desktop/notebook.py writes them anew.
-"""
+"""What the notebooks of web/lite say in a page and on the desktop: the text and HTML of every cell,
+after RULES, and what its pictures look like."""
 
 from __future__ import annotations
 
 import base64
 import io
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from notebooks import failed, text_of
 from PIL import Image
-
-HERE = Path(__file__).parent
-FILE = HERE / "outputs.json"
-PICTURES = HERE / "pictures"
-BUILD = HERE.parents[1] / "build"
-EXPECTED: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text())
 
 # What may differ, and is written as one word. All else is the same, letter by letter.
 RULES = {
@@ -56,38 +43,17 @@ SIDE = 64
 TOLERANCE = 6
 
 
-def check(name: str, cells: list[dict[str, Any]]) -> None:
-    """Raise unless the code cells of a notebook say what they should."""
-    assert failed(cells) == []
-    for number, (cell, expected) in enumerate(zip(cells, EXPECTED[name], strict=True)):
-        assert told(cell) == expected, f"{name}.py, code cell {number}"
-        for file, picture in zip(
-            files(name, number, expected.get("pictures", 0)),
-            pictures(cell),
-            strict=True,
-        ):
-            apart = difference(np.asarray(Image.open(file)), picture)
-            if apart > TOLERANCE:
-                picture.save(BUILD / file.name)
-                raise AssertionError(
-                    f"build/{file.name} is not {file.relative_to(HERE)}: the pixels "
-                    f"differ by {apart:.1f} of 255 in the mean"
-                )
-
-
-def write(name: str, cells: list[dict[str, Any]]) -> None:
-    """Keep what these cells say as what is expected."""
-    assert failed(cells) == []
-    for old in PICTURES.glob(f"{name}-*.png"):
-        old.unlink()
-    PICTURES.mkdir(exist_ok=True)
-    EXPECTED[name] = [told(cell) for cell in cells]
-    for number, cell in enumerate(cells):
-        shown = pictures(cell)
-        for file, picture in zip(files(name, number, len(shown)), shown, strict=True):
-            size = [-(-side * SIDE // max(picture.size)) for side in picture.size]
-            smaller(picture, (size[0], size[1])).save(file, optimize=True)
-    FILE.write_text(json.dumps(EXPECTED, indent=1) + "\n")
+def check(name: str, cells: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
+    """Raise unless the code cells of a notebook say the same in both places."""
+    assert failed(cells) == failed(others) == []
+    for number, (cell, other) in enumerate(zip(cells, others, strict=True)):
+        assert told(cell) == told(other), f"{name}.py, code cell {number}"
+        for pair in zip(pictures(cell), pictures(other), strict=True):
+            apart = difference(*pair)
+            assert apart <= TOLERANCE, (
+                f"{name}.py, code cell {number}: the pixels of a picture differ by {apart:.1f} "
+                "of 255 in the mean"
+            )
 
 
 def told(cell: dict[str, Any]) -> dict[str, Any]:
@@ -124,10 +90,6 @@ def pictures(cell: dict[str, Any]) -> list[Image.Image]:
     return [Image.open(io.BytesIO(base64.b64decode(each))) for each in encoded]
 
 
-def files(name: str, cell: int, count: int) -> list[Path]:
-    return [PICTURES / f"{name}-{cell}-{i}.png" for i in range(count)]
-
-
 def smaller(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
     """In colour, on white."""
     picture = picture.convert("RGBA")
@@ -139,9 +101,12 @@ def smaller(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
     )
 
 
-def difference(expected: np.ndarray, picture: Image.Image) -> float:
-    """The mean difference of the pixels, at the size that is expected."""
-    height, width = expected.shape[:2]
-    assert abs(picture.width / picture.height / (width / height) - 1) < 0.03
-    pixels = np.asarray(smaller(picture, (width, height))).astype(int)
-    return float(np.abs(pixels - expected).mean())
+def difference(one: Image.Image, other: Image.Image) -> float:
+    """The mean difference of the pixels, of pictures made small."""
+    size = [-(-side * SIDE // max(other.size)) for side in other.size]
+    assert abs(one.width / one.height / (other.width / other.height) - 1) < 0.03
+    first, second = (
+        np.asarray(smaller(each, (size[0], size[1]))).astype(int)
+        for each in (one, other)
+    )
+    return float(np.abs(first - second).mean())

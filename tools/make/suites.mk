@@ -119,7 +119,8 @@ $(PYTEST) $(IN_PYODIDE) -k "sessions and not pyodide-0.29"
 $(PYTEST) $(ORT)
 endef
 
-INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium
+INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) $(LIBS) $(NATIVE) chromium
+NEED_lite := libvulkan lavapipe
 define RUN_lite
 $(PYTEST) tests/lite $(if $(WHOLE),,$(patsubst %,--ignore tests/lite/test_%.py,documentation pyscript))
 $(if $(WHOLE),$(PYTEST) $(ARRAY_LIBRARIES))
