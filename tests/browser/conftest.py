@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import where_it_runs
 from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +31,7 @@ from browser import (
 )
 from file_server import MakingHandler
 from onnx_models import OUTSIDE, WEIGHTS
-from pages import TestPage, inside, outcomes, pack_tests
+from pages import TestPage, inside, pack_tests
 from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
@@ -168,6 +167,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     pages = terminalreporter.config.stash.get(PAGES, [])
     for line in inside(pages):
         terminalreporter.write_line(line)
-    row = terminalreporter.config.stash.get(where_it_runs.ASKED, None)
-    if row and os.environ.get("WHOLE") and where_it_runs.is_whole(terminalreporter):
-        where_it_runs.keep_counts(row, outcomes(page for _, page in pages))

@@ -55,7 +55,6 @@ sys.path[:0] = [
 shared = [path.stem for folder in CASES for path in folder.glob("*.py")]
 pytest.register_assert_rewrite(*shared)
 
-import where_it_runs
 from collecting import pytest_pycollect_makemodule, pytest_pyfunc_call
 from gpu_fixtures import device, gpu_features, nothing_leaks
 
@@ -66,13 +65,3 @@ __all__ = [
     "pytest_pycollect_makemodule",
     "pytest_pyfunc_call",
 ]
-
-
-def pytest_terminal_summary(terminalreporter):
-    row = terminalreporter.config.stash.get(where_it_runs.ASKED, None)
-    if row and where_it_runs.is_whole(terminalreporter):
-        counts = {
-            kind: len(terminalreporter.stats.get(kind, []))
-            for kind in ("passed", "skipped")
-        }
-        where_it_runs.keep(row, counts)

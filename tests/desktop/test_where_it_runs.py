@@ -16,13 +16,12 @@ ROW, PACKAGE, DRIVER = {
 }[BACKEND]
 
 
-def test_where_it_runs(request):
+def test_where_it_runs():
     adapter = dlw.features()["webgpu"]["adapter"]
     if DRIVER not in adapter:
         pytest.skip(f"the page is about {DRIVER}, this is {adapter}")
     told = {}
     exec(where_it_runs.FACTS, told)  # noqa: S102 - ours, and asked in a page elsewhere
-    request.config.stash[where_it_runs.ASKED] = ROW
     python = ".".join(map(str, sys.version_info[:2]))
     version = f"CPython {python}, {PACKAGE} {metadata.version(PACKAGE)}"
     where_it_runs.check(ROW, version, told["facts"])

@@ -12,15 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import where_it_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "browser" / "hosts"))  # pages.py
-from pages import inside, outcomes, pack_tests
+from pages import inside, pack_tests
 from runtime import (
     ARCH,
     LAVAPIPE,
-    SUITE,
     SWIFTSHADER,
     Runtime,
     bun,
@@ -72,9 +70,6 @@ def runtime(
         kept = request.config.stash.setdefault(KEPT, [])
         kept.append((f"pyodide in {started.name}", started))
         yield started
-        files = (*SUITE["javascript"], *SUITE["python"], *SUITE["tinygrad"])
-        if len(started.outcomes) == len(files):
-            where_it_runs.keep_counts(request.param, outcomes([started]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -86,7 +86,6 @@ locks: $(LIBS)
 
 WRITE_interop = $(MAKE) --no-print-directory suite NAME=numpy WHOLE=1
 WRITE_interop += && $(MAKE) --no-print-directory suite NAME=interop RESULTS="--results=tests/interop/RESULTS.md $(OLD_NUMPYS:%=--with-notes=build/numpy-%/notes.json)"
-WRITE_runtimes := $(PYTHON) tools/where_it_runs.py
 WRITE_arrays := $(PYTHON) tests/native/attributes.py
 WRITE_onnxruntime := NAMES=write $(PYTEST) -q $(ORT)/test_builds.py -k every_name
 WRITE_foreign := FOREIGN=write $(PYTEST) -q $(ORT)/test_foreign_onnxruntime.py

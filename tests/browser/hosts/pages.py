@@ -103,13 +103,6 @@ class TestPage(Harness):
         )
 
 
-def outcomes(harnesses: Iterable[Harness]) -> Iterator[str]:
-    """What became of every case that ran inside them."""
-    for harness in harnesses:
-        for outcome in harness.outcomes:
-            yield from (report["outcome"] for report in outcome.reports)
-
-
 def inside(harnesses: Iterable[tuple[str, Harness]]) -> Iterator[str]:
     """What ran inside them, in lines: the host sees only a test for each file."""
     for name, harness in harnesses:

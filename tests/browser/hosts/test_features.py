@@ -35,13 +35,10 @@ def test_page_with_webgpu(
 
 
 def test_where_it_runs(
-    open_test_page: Callable[..., TestPage],
-    browser: Browser,
-    request: pytest.FixtureRequest,
+    open_test_page: Callable[..., TestPage], browser: Browser
 ) -> None:
     page = open_test_page()  # of its own, for Firefox tells of the eval that was tried
     name = "firefox" if is_firefox() else "chromium"
-    request.config.stash[where_it_runs.ASKED] = name
     version = f"{name.capitalize()} {browser.version.split('.')[0]}"
     where_it_runs.check(name, version, page.python(where_it_runs.FACTS))
 

@@ -112,10 +112,7 @@ def strict_page(
     return page
 
 
-def test_where_it_runs(
-    strict_page: TestPage, driver: WebKitGTK, request: pytest.FixtureRequest
-) -> None:
-    request.config.stash[where_it_runs.ASKED] = "webkitgtk"
+def test_where_it_runs(strict_page: TestPage, driver: WebKitGTK) -> None:
     version = f"WebKitGTK {driver.capabilities['browserVersion']}"
     told = strict_page.python(where_it_runs.FACTS)
     where_it_runs.check("webkitgtk", version, told)
