@@ -2,57 +2,28 @@
 // Parts of tensors in files, and models in several files: the bytes that are read, and what a server
 // may do to them.
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { random as randomFrom } from "../random.mjs";
 import { archiveOf } from "./archives.mjs";
+import { failing, give as giveBytes, origin, rangeOf, serve } from "./server.mjs";
 
 const KIB = 1 << 10;
-let server;
-let origin;
 /** What answers, by path: `answer(request, response, bytes)`, its bytes, what was asked and sent. */
 const files = new Map();
 
-before(async () => {
-  server = createServer((request, response) => {
-    const file = files.get(request.url);
-    if (!file) return response.writeHead(404).end();
-    file.asked.push(request.headers.range);
-    file.answer(request, response, file);
-  });
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  origin = `http://127.0.0.1:${server.address().port}`;
+serve((request, response) => {
+  const file = files.get(request.url);
+  if (!file) return response.writeHead(404).end();
+  file.asked.push(request.headers.range);
+  file.answer(request, response, file);
 });
 
-after(() => {
-  server.closeAllConnections();
-  server.close();
-});
-
-/** Where a request's range begins and ends in a file. */
-function rangeOf({ headers: { range } }, bytes) {
-  const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(range);
-  return [Number(from), to ? Math.min(Number(to) + 1, bytes.length) : bytes.length];
-}
-
-/** Answers as a good server does; `headers` in place of its own, undefined: without. */
-function give(request, response, file, headers = {}, body = undefined) {
-  const { bytes } = file;
-  const [start, end] = rangeOf(request, bytes);
-  const all = {
-    "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
-    "content-length": end - start,
-    etag: '"1"',
-    ...headers,
-  };
-  const there = Object.entries(all).filter(([, value]) => value !== undefined);
-  response.writeHead(206, Object.fromEntries(there));
-  const sent = body ?? bytes.subarray(start, end);
-  file.sent += sent.length;
-  response.end(sent);
+/** Answers as a good server does, and counts what it sends. */
+function give(request, response, file, headers, body) {
+  file.sent += giveBytes(request, response, file.bytes, headers, body);
 }
 
 const whole = (_, response, { bytes }) => {
@@ -98,6 +69,7 @@ const AT = { w: 0, b: 0 };
   file.close();
 }
 const LIVE = liveTensors();
+const fails = failing();
 
 /** The elements, and nothing is left behind. */
 async function listOf(loading) {
@@ -110,15 +82,6 @@ async function listOf(loading) {
   } finally {
     tensor.release();
   }
-}
-
-async function fails(loading, name, message) {
-  await assert.rejects(loading, (error) => {
-    assert.ok(name.split("|").includes(error.name), error.stack);
-    assert.match(error.message, message);
-    return true;
-  });
-  assert.equal(liveTensors(), LIVE);
 }
 
 test("rows are read alone, and the facts of them are known before", async () => {

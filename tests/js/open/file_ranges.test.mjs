@@ -2,32 +2,21 @@
 // Files behind URLs, and what servers do to them: no ranges, wrong ones, connections that break,
 // files that change. The servers are real ones, of this process.
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { archiveOf } from "./archives.mjs";
+import { failing, give, origin, present, rangeOf, serve } from "./server.mjs";
 
 const COUNT = 300_000;
-let server;
-let origin;
 /** What answers, by a test's name, and the Range headers that it was asked with. */
 const handlers = new Map();
 
-before(async () => {
-  server = createServer((request, response) => {
-    const { handle, asked } = handlers.get(decodeURIComponent(request.url.slice(1)));
-    asked.push(request.headers.range);
-    handle(request, response, asked.length);
-  });
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  origin = `http://127.0.0.1:${server.address().port}`;
-});
-
-after(() => {
-  server.closeAllConnections();
-  server.close();
+serve((request, response) => {
+  const { handle, asked } = handlers.get(decodeURIComponent(request.url.slice(1)));
+  asked.push(request.headers.range);
+  handle(request, response, asked.length);
 });
 
 /** A URL that a function answers: (request, response, how often it was asked). */
@@ -44,26 +33,7 @@ const halves = [numbers.slice([0, COUNT / 2]), numbers.slice([COUNT / 2, COUNT])
 const SAFETENSORS = await file(() => save({ a: halves[0], b: halves[1] }));
 for (const each of [...halves, numbers]) each.release();
 const LIVE = liveTensors();
-
-/** Where a request's range begins and ends in a file. */
-function rangeOf(request, bytes) {
-  const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range);
-  return [Number(from), to ? Math.min(Number(to) + 1, bytes.length) : bytes.length];
-}
-
-/** Answers as a good server does; `headers` in place of its own, undefined: without. */
-function give(request, response, bytes, headers = {}) {
-  const [start, end] = rangeOf(request, bytes);
-  const all = {
-    "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
-    "content-length": end - start,
-    etag: '"1"',
-    ...headers,
-  };
-  const there = Object.entries(all).filter(([, value]) => value !== undefined);
-  response.writeHead(206, Object.fromEntries(there));
-  response.end(bytes.subarray(start, end));
-}
+const fails = failing();
 
 /** Breaks the connection after so many bytes of the range. */
 function cut(request, response, bytes, count, headers = {}) {
@@ -80,16 +50,6 @@ async function isWhole(opening) {
   assert.deepEqual([tensor.dtype, tensor.shape], ["uint32", [COUNT]]);
   assert.ok(tensor.data.every((value, i) => value === i));
   tensor.release();
-}
-
-/** Opening it must fail so, and leave nothing. */
-async function fails(opening, name, message) {
-  await assert.rejects(opening, (error) => {
-    assert.ok(name.split("|").includes(error.name), error.stack);
-    assert.match(error.message, message);
-    return true;
-  });
-  assert.equal(liveTensors(), LIVE);
 }
 
 test("an array takes one request", async () => {
@@ -123,9 +83,7 @@ for (const [what, headers] of Object.entries({
 })) {
   test(`a server without ranges, and with ${what}`, async () => {
     const plain = (bytes) => (_, response) => {
-      const all = { "content-length": bytes.length, ...headers };
-      const there = Object.entries(all).filter(([, value]) => value !== undefined);
-      response.writeHead(200, Object.fromEntries(there));
+      response.writeHead(200, present({ "content-length": bytes.length, ...headers }));
       response.end(bytes);
     };
     const { url, asked } = served(`plain ${what}.npy`, plain(NPY));
@@ -410,8 +368,7 @@ for (const [what, says] of Object.entries(SAYS)) {
       "content-length": to - from,
       ...says,
     };
-    const there = Object.entries(headers).filter(([, value]) => value !== undefined);
-    response.writeHead(206, Object.fromEntries(there));
+    response.writeHead(206, present(headers));
     response.end(bytes.subarray(from, to));
   };
 
@@ -503,8 +460,7 @@ for (const [what, says] of Object.entries(SAYS)) {
         etag: '"1"',
         ...says,
       };
-      const there = Object.entries(headers).filter(([, value]) => value !== undefined);
-      response.writeHead(206, Object.fromEntries(there));
+      response.writeHead(206, present(headers));
       response.end(bytes.subarray(start, stop));
     };
     const { url, asked } = served(`parts, ${what}`, inParts(NPY));

@@ -1,14 +1,12 @@
 // What runs in the middle of opening and loading files (progress, streams, signals) calls back into
 // them: the right result or a clear error, every stream let go of, no tensor left.
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import { after, afterEach, before, beforeEach, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
+import { origin, rangeOf, serve } from "./server.mjs";
 
 const COUNT = 700_000; // more than two steps of progress
-let server;
-let origin;
 let live;
 const bodies = { begun: 0, closed: 0 };
 
@@ -23,27 +21,17 @@ const FILE = await (async () => {
 })();
 const START = FILE.length - 8 * COUNT;
 
-before(async () => {
-  server = createServer((request, response) => {
-    bodies.begun++;
-    response.on("close", () => bodies.closed++);
-    const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range);
-    const ranged = request.url === "/ranges";
-    const [start, end] = ranged ? [+from, to ? +to + 1 : FILE.length] : [0, FILE.length];
-    const range = { "content-range": `bytes ${start}-${end - 1}/${FILE.length}` };
-    response.writeHead(ranged ? 206 : 200, {
-      "content-length": end - start,
-      ...(ranged && range),
-    });
-    response.end(FILE.subarray(start, end));
+serve((request, response) => {
+  bodies.begun++;
+  response.on("close", () => bodies.closed++);
+  const ranged = request.url === "/ranges";
+  const [start, end] = ranged ? rangeOf(request, FILE) : [0, FILE.length];
+  const range = { "content-range": `bytes ${start}-${end - 1}/${FILE.length}` };
+  response.writeHead(ranged ? 206 : 200, {
+    "content-length": end - start,
+    ...(ranged && range),
   });
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  origin = `http://127.0.0.1:${server.address().port}`;
-});
-
-after(() => {
-  server.closeAllConnections();
-  server.close();
+  response.end(FILE.subarray(start, end));
 });
 
 beforeEach(() => {

@@ -1,0 +1,59 @@
+// A server of this process, for the tests of a file: what it answers, and how a good one does.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before } from "node:test";
+import { liveTensors } from "../../../js/dist/index.js";
+
+/** Where it is, once tests run. */
+export let origin;
+
+/** `answer(request, response)` is called with each request. */
+export function serve(answer) {
+  const server = createServer(answer);
+  before(async () => {
+    await new Promise((done) => server.listen(0, "127.0.0.1", done));
+    origin = `http://127.0.0.1:${server.address().port}`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+}
+
+/** Headers without those that are undefined. */
+export const present = (headers) =>
+  Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+
+/** Where a request's range begins and ends in a file. */
+export function rangeOf({ headers: { range } }, bytes) {
+  const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(range);
+  return [Number(from), to ? Math.min(Number(to) + 1, bytes.length) : bytes.length];
+}
+
+/** Answers as a good server does; `headers` in place of its own, undefined: without. How much was sent. */
+export function give(request, response, bytes, headers = {}, body = undefined) {
+  const [start, end] = rangeOf(request, bytes);
+  const all = {
+    "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
+    "content-length": end - start,
+    etag: '"1"',
+    ...headers,
+  };
+  response.writeHead(206, present(all));
+  const sent = body ?? bytes.subarray(start, end);
+  response.end(sent);
+  return sent.length;
+}
+
+/** What checks that opening or loading fails so, and leaves no tensor but those that are live now. */
+export function failing() {
+  const live = liveTensors();
+  return async (loading, name, message) => {
+    await assert.rejects(loading, (error) => {
+      assert.ok(name.split("|").includes(error.name), error.stack);
+      assert.match(error.message, message);
+      return true;
+    });
+    assert.equal(liveTensors(), live);
+  };
+}
