@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs" / "site"
 SOURCE = ROOT / "web" / "docs"
-FENCE = re.compile(r"^(?P<marks>`{3,}|:{3,})(?P<info>.*)$")
 
 
 class Anchors(HTMLParser):

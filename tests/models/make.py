@@ -157,9 +157,6 @@ def transformer() -> onnx.ModelProto:
     return model("transformer", nodes, inputs, outputs, weights)
 
 
-LAYERS = [("w1", "b1", "pixels", "sums"), ("w2", "b2", "hidden", "logits")]
-
-
 def half(trained: Weights) -> onnx.ModelProto:
     """The trained network in float16, weights and all."""
     nodes = [

@@ -115,7 +115,7 @@ def test_vite_in_a_worker(
     project: Path, browser: Browser, wheel_hash: str, name: str
 ) -> None:
     app = project / "worker"
-    lay_out(app, "worker", "wheel/found.js")
+    lay_out(app, "worker", "wheel/found.js", "wheel/index.html")
     config = {"root": str(app), "cacheDir": str(project / "node_modules" / f".{name}")}
     with vite_server(project, name, config) as url:
         assert found(browser, url) == wheel_hash

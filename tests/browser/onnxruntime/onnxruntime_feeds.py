@@ -78,7 +78,6 @@ WAYS = [
     *(update_inplace, update_inplace_on_the_gpu, copy_tensors),
     *(ortvalue_from_numpy, with_onnx_type),
 ]
-FEEDS = WAYS[:4]
 every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 
 
