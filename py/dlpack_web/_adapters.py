@@ -37,13 +37,29 @@ class Adapter:
         self._js = js
 
     def to_js(self, x: object, /, *, copy: bool | None = None, **options: Any) -> Any:
-        """The library's own tensor (JsProxy) over the memory of `x`, which it holds.
+        """The library's own tensor over the memory of `x`, which it holds.
 
-        x: a Tensor, an array, any buffer or DLPack producer. copy=False: CopyError
-        where a copy is needed. options: those of the JavaScript function, for example
-        dtype="bool" or renderer=.... BufferError names what the library does not
-        support.
+        Parameters
+        ----------
+        x : Tensor, array, buffer or DLPack producer
+            On the CPU or the library's device.
+        copy : bool, optional
+            False: CopyError where a copy is needed.
+        **options
+            Those of the JavaScript function, for example dtype="bool" or renderer=....
 
+        Returns
+        -------
+        JsProxy
+            For you to dispose of, by the library's own means.
+
+        Raises
+        ------
+        BufferError
+            What the library does not support.
+
+        Examples
+        --------
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> feed = tensors.to_js(np.arange(6.0).reshape(2, 3))
         >>> feed.type, feed.data.length
@@ -67,11 +83,29 @@ class Adapter:
     @overload
     def from_js(self, value: Any, /, **options: Any) -> Tensor: ...
     def from_js(self, value: Any, /, **options: Any) -> Tensor | Masked:
-        """A Tensor over the memory of the library's own tensor, which stays valid; of
-        Arrow's with nulls="mask" a `Masked`, as of `from_arrow`.
+        """A Tensor over the memory of the library's own tensor, which stays valid.
 
-        BufferError if that is not possible; ReleasedError if it was disposed of.
+        Parameters
+        ----------
+        value : JsProxy
+            The library's tensor.
+        **options
+            Those of the JavaScript function, for example column= and nulls= of Arrow.
 
+        Returns
+        -------
+        Tensor or Masked
+            For you to release; with nulls="mask" a `Masked`, as of `from_arrow`.
+
+        Raises
+        ------
+        BufferError
+            Its memory cannot be shared.
+        ReleasedError
+            It was disposed of.
+
+        Examples
+        --------
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> value = tensors.to_js(np.arange(6.0).reshape(2, 3))
         >>> with tensors.from_js(value) as t:
@@ -92,11 +126,26 @@ class Adapter:
     ) -> Device:
         """Sets the library's device, before the library chooses one.
 
-        renderer: for three.js, which uses only the device of its renderer. Models of
-        transformers.js also need it as session_options: `{"executionProviders":
-        [{"name": "webgpu", "device": device.gpu}]}`. BufferError if the library already
-        runs on another device, or uses none.
+        Parameters
+        ----------
+        device : str or Device
+            A WebGPU device.
+        renderer : JsProxy, optional
+            For three.js, which uses only the device of its renderer.
 
+        Returns
+        -------
+        Device
+            The device. Models of transformers.js also need it as session_options:
+            `{"executionProviders": [{"name": "webgpu", "device": device.gpu}]}`.
+
+        Raises
+        ------
+        BufferError
+            The library already runs on another device, or uses none.
+
+        Examples
+        --------
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> device = await dlw.webgpu.request_device()
         >>> await tensors.use_device(device) == device
@@ -111,15 +160,26 @@ class Adapter:
 
 
 async def adapter(name: Name, library: Any) -> Adapter:
-    """The adapter for a JavaScript library that the page has loaded.
+    """The adapter for a JavaScript library that the page has loaded. Afterwards `from_js` takes
+    the library's tensors, too.
 
-    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "litert" (LiteRT.js), "arrow"
-    (library may be None, as for DuckDB-wasm's results; its `from_js` has column= and
-    nulls= like `from_arrow`, its `to_js` valid= like `to_arrow`), "ndarray" (library may be None: plain objects as in
-    zarrita), "opencv" (OpenCV.js; you delete the cv.Mat that you request), "three" or
-    "transformers" (transformers.js). library: its module (JsProxy). Afterwards
-    `from_js` takes the library's tensors, too.
+    Parameters
+    ----------
+    name : str
+        "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "litert" (LiteRT.js), "arrow" (its
+        `from_js` has column= and nulls= like `from_arrow`, its `to_js` valid= like
+        `to_arrow`), "ndarray" (plain objects as in zarrita), "opencv" (OpenCV.js; you delete
+        the cv.Mat that you request), "three" or "transformers" (transformers.js).
+    library : JsProxy or None
+        Its module; None for "ndarray" and, as for DuckDB-wasm's results, "arrow".
 
+    Raises
+    ------
+    TypeError
+        No such name, or no module.
+
+    Examples
+    --------
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
     >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))
     >>> feed.type

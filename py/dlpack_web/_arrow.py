@@ -42,23 +42,39 @@ def from_arrow(
 ) -> Tensor | Masked:
     """A Tensor over the memory of an Arrow array or column; read-only, as Arrow's is.
 
-    x: an object with `__arrow_c_array__`, `__arrow_c_stream__` (a column, a table, a
-    result) or `__arrow_c_device_array__` on the CPU. column: its name, in a table or
-    struct of several. One chunk of integers or floats is not copied. Several chunks are
-    joined, and bool, which Arrow stores as bits, becomes bytes; each takes one copy.
-    Fixed-size lists become further axes. `arrow.fixed_shape_tensor` keeps its shape and
-    permutation, and `arrow.bool8` is bool, without a copy if its bytes are 0 and 1;
-    other extension types become their storage. If an object's `__arrow_c_array__`
-    raises, its stream is used.
+    One chunk of integers or floats is not copied. Several chunks are joined, and bool, which
+    Arrow stores as bits, becomes bytes; each takes one copy. Fixed-size lists become further
+    axes. `arrow.fixed_shape_tensor` keeps its shape and permutation, and `arrow.bool8` is
+    bool, without a copy if its bytes are 0 and 1; other extension types become their
+    storage. If an object's `__arrow_c_array__` raises, its stream is used.
 
-    nulls: a Tensor has none. "refuse" raises BufferError if there are any, including
-    null rows of a struct. "mask" returns a pair `(values, valid)`, a `Masked`: the same
-    elements, undefined where they are null, and a Tensor of bool, False where an
-    element of axis 0 is null; all True without nulls.
+    Parameters
+    ----------
+    x : object
+        With `__arrow_c_array__`, `__arrow_c_stream__` (a column, a table, a result) or
+        `__arrow_c_device_array__` on the CPU.
+    column : str, optional
+        Its name, in a table or struct of several.
+    nulls : str
+        "refuse": nulls raise BufferError, as null rows of a struct do. "mask": returns a
+        `Masked`.
 
-    BufferError: nulls, a type without a DLPack dtype (strings, decimals, dictionaries,
-    ...), nulls within lists, another device; TypeError: x does not support the protocol.
+    Returns
+    -------
+    Tensor or Masked
+        For you to release. A Masked is the pair `(values, valid)`: the elements, undefined
+        where they are null, and a Tensor of bool, False where an element of axis 0 is null.
 
+    Raises
+    ------
+    BufferError
+        Nulls, also within lists, a type without a DLPack dtype (strings, decimals,
+        dictionaries, ...), another device.
+    TypeError
+        `x` does not support the protocol.
+
+    Examples
+    --------
     >>> class Column:  # what pyarrow, polars, DuckDB, ... have
     ...     def __arrow_c_array__(self, requested_schema=None):
     ...         return dlw.from_dlpack(np.arange(3)).__arrow_c_array__()
@@ -130,17 +146,34 @@ class ArrowArray(ArrowExport):
 
 
 def to_arrow(values: Tensor, valid: object = None) -> ArrowArray:
-    """An object from which Arrow's libraries make an array, without a copy unless the
-    elements are not contiguous or are bool.
+    """An object from which Arrow's libraries make an array, without a copy unless the elements
+    are not contiguous or are bool.
 
-    `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others take the result, or
-    the Tensor itself. Axes after the first become fixed-size lists. valid: a Tensor or
-    array of bool, one for each element of axis 0, which is null where it is False; as
-    Arrow's bits it is a copy. None: no nulls. The memory stays alive as long as the
-    array. Do not write to it: Arrow's arrays are immutable. BufferError: a WebGPU
-    tensor, no axes, a dtype that Arrow lacks, another `valid`, or a library that
-    requests another type, because nothing is converted.
+    The memory stays alive as long as the array. Do not write to it: Arrow's arrays are
+    immutable.
 
+    Parameters
+    ----------
+    values : Tensor
+        Axes after the first become fixed-size lists.
+    valid : Tensor or array of bool, optional
+        One for each element of axis 0, which is null where it is False; as Arrow's bits it is
+        a copy. Default: no nulls.
+
+    Returns
+    -------
+    object
+        For `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others, which take the
+        Tensor itself, too.
+
+    Raises
+    ------
+    BufferError
+        A WebGPU tensor, no axes, a dtype that Arrow lacks, another `valid`, or a library that
+        requests another type, because nothing is converted.
+
+    Examples
+    --------
     >>> schema, array = dlw.to_arrow(dlw.empty((2, 3))).__arrow_c_array__()
     >>> type(array).__name__
     'PyCapsule'

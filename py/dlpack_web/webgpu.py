@@ -148,14 +148,29 @@ async def share_device(
     litert: Any = None,
     three: Any = None,
 ) -> Device:
-    """One device for several JavaScript libraries, which take it when they start.
+    """One device for several JavaScript libraries, which take it when they start. Afterwards
+    `from_js` takes the tensors of these libraries.
 
-    ort, tf, jax, litert: their modules, as JsProxy; LiteRT.js must be loaded. three: a
-    WebGPURenderer that has not started. The device is that of a
-    library that has already started, else a new one with everything that the adapter
-    supports. Afterwards `from_js` takes the tensors of these libraries. BufferError if
-    two of them run on different devices.
+    Parameters
+    ----------
+    ort, tf, jax, litert : JsProxy, optional
+        Their modules; LiteRT.js must be loaded.
+    three : JsProxy, optional
+        A WebGPURenderer that has not started.
 
+    Returns
+    -------
+    Device
+        That of a library that has already started, else a new one with everything that the
+        adapter supports.
+
+    Raises
+    ------
+    BufferError
+        Two of them run on different devices.
+
+    Examples
+    --------
     >>> device = await dlw.webgpu.share_device(ort=ort)  # the module of onnxruntime-web
     >>> dlw.empty(3, device=device).device == device
     True
@@ -192,31 +207,47 @@ async def from_image(
     dtype: Any = "uint8",
     channels: int = 4,
 ) -> Tensor:
-    """An image as a Tensor on a WebGPU device; in a page no pixel passes through the
-    CPU.
+    """An image as a Tensor on a WebGPU device; in a page no pixel passes through the CPU.
 
-    source, in a page (JsProxy): a canvas, ImageBitmap, ImageData, VideoFrame, <img>,
-    <video>, or a GPUTexture of that device (rgba8unorm or bgra8unorm with
-    TEXTURE_BINDING, 2d, one layer, one sample). You keep ownership; keep it open until
-    this returns. On the desktop: an array of uint8 of shape (height, width) or (height,
-    width, 1, 3 or 4), a Pillow image of 8 bits, or a wgpu.GPUTexture with COPY_SRC.
+    The pixels are what the user sees: all that the file has, however densely a srcset shows
+    an <img>, turned as its EXIF data says, which Pillow does not do itself. A page shows
+    files of 16 bits with 8. On the desktop those raise BufferError, as Pillow's modes
+    "I;16", "I" and "F" do: scale their values first.
 
-    The pixels are what the user sees: all that the file has, however densely a srcset
-    shows an <img>, turned as its EXIF data says, which Pillow does not do itself. A
-    page shows files of 16 bits with 8. On the desktop those raise BufferError, as
-    Pillow's modes "I;16", "I" and "F" do: scale their values first.
+    Pixels are sRGB and not premultiplied by alpha. Opaque canvases and bitmaps, ImageData,
+    and an ImageBitmap made with premultiplyAlpha="none" keep every byte (except that bitmap
+    in Firefox); translucent canvases hold premultiplied colours, which have fewer values.
 
-    The result has shape (height, width, channels), with the top row first. You release
-    it. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4, or 3 without
-    alpha. Pixels are sRGB and not premultiplied by alpha. Opaque canvases and bitmaps,
-    ImageData, and an ImageBitmap made with premultiplyAlpha="none" keep every byte
-    (except that bitmap in Firefox); translucent canvases hold premultiplied colours,
-    which have fewer values.
+    Parameters
+    ----------
+    source : JsProxy, ndarray, Pillow image or texture
+        You keep ownership; keep it open until this returns. In a page: a canvas, ImageBitmap,
+        ImageData, VideoFrame, <img>, <video>, or a GPUTexture of that device (rgba8unorm or
+        bgra8unorm with TEXTURE_BINDING, 2d, one layer, one sample). On the desktop: an array
+        of uint8 of shape (height, width) or (height, width, 1, 3 or 4), a Pillow image of 8
+        bits, or a wgpu.GPUTexture with COPY_SRC.
+    device : str or Device
+        A WebGPU device.
+    dtype : str
+        "uint8" (0 to 255) or "float32" (0 to 1).
+    channels : int
+        4, or 3 without alpha.
 
-    BufferError: the source has no pixels (closed, not loaded, cross-origin), is larger
-    than maxTextureDimension2D, or is a texture of another kind; or another dtype or
-    device. TypeError for other sources, ValueError for other channels.
+    Returns
+    -------
+    Tensor
+        Of shape (height, width, channels), the top row first; for you to release.
 
+    Raises
+    ------
+    BufferError
+        The source has no pixels (closed, not loaded, cross-origin), is larger than
+        maxTextureDimension2D, or is a texture of another kind; or another dtype or device.
+    TypeError, ValueError
+        Other sources; other channels.
+
+    Examples
+    --------
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(4, 2)
     >>> context = canvas.getContext("2d")
@@ -245,21 +276,37 @@ def frames(
     dtype: Any = "uint8",
     channels: int = 4,
 ) -> "Frames":
-    """A Tensor for each picture of a video, a camera or a canvas, at the display's
-    rate; no pixel passes through the CPU. Only in a page.
+    """A Tensor for each picture of a video, a camera or a canvas, at the display's rate; no
+    pixel passes through the CPU. Only in a page.
 
-    source (JsProxy): what `from_image` takes, or a MediaStreamTrack or MediaStream with
-    video. A video gives each new picture once, a canvas one for each frame of the
-    display. Pictures that arrive while the loop or the GPU is busy are skipped, as are
-    those that a video no longer has when they are taken (an error after 30 in a row). A
-    new one is taken only when the GPU has finished the one before the last. A hidden
-    tab gets none; the loop goes on when it is shown.
+    A video gives each new picture once, a canvas one for each frame of the display. Pictures
+    that arrive while the loop or the GPU is busy are skipped, as are those that a video no
+    longer has when they are taken (an error after 30 in a row). A new one is taken only when
+    the GPU has finished the one before the last. A hidden tab gets none; the loop goes on
+    when it is shown.
 
-    Each Tensor is like that of `from_image` and is released when the loop asks for the
-    next. The loop ends with the video or track, or with `stop()`, which a `with` block
-    calls. BufferError for what `from_image` refuses and for a video that cannot be
-    played; DeviceLostError; TypeError and ValueError as for `from_image`.
+    Parameters
+    ----------
+    source : JsProxy
+        What `from_image` takes, or a MediaStreamTrack or MediaStream with video.
+    device, dtype, channels
+        As for `from_image`.
 
+    Returns
+    -------
+    Frames
+        An asynchronous iterator. Each Tensor is released when the loop asks for the next. The
+        loop ends with the video or track, or with `stop()`, which a `with` block calls.
+
+    Raises
+    ------
+    BufferError
+        As for `from_image`; a video that cannot be played.
+    DeviceLostError
+        The device was lost.
+
+    Examples
+    --------
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(4, 2)
     >>> context = canvas.getContext("2d")
@@ -317,11 +364,15 @@ class Frames:
 
     @property
     def stats(self) -> dict[str, float]:
-        """Statistics. frames: number of frames returned; skipped: pictures of a video
-        that were not taken; fps: over the last second; ms: from taking a frame until
-        the GPU finished the work submitted for it; late: the most frames that were
-        unfinished when another was taken, at most 1; bytes: of a frame; moved: bytes of
-        tensors that the device uploaded and read back during the last frame.
+        """Statistics.
+
+        - frames: number of frames returned.
+        - skipped: pictures of a video that were not taken.
+        - fps: frames a second, over the last second.
+        - ms: from taking a frame until the GPU finished the work submitted for it.
+        - late: the most frames that were unfinished when another was taken, at most 1.
+        - bytes: of a frame.
+        - moved: bytes of tensors that the device uploaded and read back during the last frame.
 
         >>> import js
         >>> canvas = js.OffscreenCanvas.new(4, 2)
@@ -345,16 +396,25 @@ class Frames:
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
-    """Draws a Tensor on a canvas (JsProxy); no pixel passes through the CPU.
+    """Draws a Tensor on a canvas; no pixel passes through the CPU.
 
-    tensor: on WebGPU, shape (height, width, channels), uint8 (0 to 255) or float32 (0
-    to 1, clipped); channels: 1 grey, 3 red, green, blue, 4 with alpha, not
-    premultiplied. The canvas gets the tensor's size, and its "webgpu" context is
-    configured for the tensor's device.
+    Parameters
+    ----------
+    tensor : Tensor
+        On WebGPU, shape (height, width, channels), uint8 (0 to 255) or float32 (0 to 1,
+        clipped). Channels: 1 grey, 3 red, green, blue, 4 with alpha, not premultiplied.
+    js_canvas : JsProxy
+        Gets the tensor's size; its "webgpu" context is configured for the tensor's device.
 
-    BufferError for other tensors, and for a canvas that has another kind of context or
-    was transferred; TypeError for other objects.
+    Raises
+    ------
+    BufferError
+        Another tensor; a canvas that has another kind of context or was transferred.
+    TypeError
+        Another object.
 
+    Examples
+    --------
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(1, 1)
     >>> device = await dlw.webgpu.request_device()
@@ -372,14 +432,28 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":
-    """The pixels of a Tensor as Pillow and others take them: an ndarray of uint8.
+    """The pixels of a Tensor as Pillow and others take them. On a page, `to_canvas` draws
+    without the CPU.
 
-    tensor: shape (height, width, channels), uint8 (0 to 255) or float32 (0 to 1,
-    clipped); channels: 1 grey, 3 red, green, blue, 4 with alpha. The result has shape
-    (height, width, channels), without the last axis if there is one channel:
-    `Image.fromarray` takes it. BufferError for other tensors. On a page, `to_canvas`
-    draws without the CPU.
+    Parameters
+    ----------
+    tensor : Tensor
+        Shape (height, width, channels), uint8 (0 to 255) or float32 (0 to 1, clipped).
+        Channels: 1 grey, 3 red, green, blue, 4 with alpha.
 
+    Returns
+    -------
+    ndarray of uint8
+        Shape (height, width, channels), without the last axis if there is one channel:
+        `Image.fromarray` takes it.
+
+    Raises
+    ------
+    BufferError
+        Another tensor.
+
+    Examples
+    --------
     >>> device = await dlw.webgpu.request_device()
     >>> grey = dlw.from_dlpack(np.full((2, 4, 1), 0.5, "float32"), device=device)
     >>> (await dlw.webgpu.to_image(grey)).tolist()
@@ -413,17 +487,33 @@ def from_wgpu(
     *,
     byte_offset: int = 0,
 ) -> Tensor:
-    """A Tensor over a wgpu.GPUBuffer; no copy. Registers the buffer's device if needed.
-    In Pyodide also over a Buffer of the package webgpu, on that package's device.
+    """A Tensor over a wgpu.GPUBuffer; no copy. Registers the buffer's device if needed. In
+    Pyodide also over a Buffer of the package webgpu, on that package's device.
 
-    You keep ownership of the buffer, and must neither map nor destroy it while the
-    Tensor is in use. On the desktop doing so raises BufferError at once; in the browser
-    reading the result reports a fault. In the browser the buffer is one of wgpu-py's
-    backend for browsers, which is only a stub in all releases so far (wgpu-py#753).
-    byte_offset: of element 0. ValueError: the elements do not fit; TypeError: not such
-    a buffer. Operations that need a usage that the buffer lacks raise an error that
+    You keep ownership of the buffer, and must neither map nor destroy it while the Tensor is
+    in use: on the desktop that raises BufferError at once, in the browser reading the result
+    reports a fault. Operations that need a usage that the buffer lacks raise an error that
     names it.
 
+    Parameters
+    ----------
+    buffer : wgpu.GPUBuffer
+        In the browser one of wgpu-py's backend for browsers, which is only a stub in all
+        releases so far (wgpu-py#753).
+    shape, dtype
+        Of the elements.
+    byte_offset : int
+        Of element 0.
+
+    Raises
+    ------
+    ValueError
+        The elements do not fit.
+    TypeError
+        Not such a buffer.
+
+    Examples
+    --------
     >>> buffer = device.create_buffer(size=64, usage="STORAGE")  # doctest: +SKIP
     >>> dlw.webgpu.from_wgpu(buffer, (4, 4), "float32").shape  # doctest: +SKIP
     (4, 4)

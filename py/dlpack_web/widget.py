@@ -39,16 +39,22 @@ _SCRIPT = Path(__file__).with_name("_widget.js")
 class Page(anywidget.AnyWidget):
     """A widget that lends this kernel the GPU of the page that shows it.
 
-    Display it as the result of a cell. Of several pages the first one has the GPU, and
-    the next one gets it when that one is closed or reloaded. Tensors of a page that is
-    gone raise DeviceLostError: await `ready()`, and upload again.
+    Display it as the result of a cell. Of several pages the first one has the GPU, and the
+    next one gets it when that one is closed or reloaded. Tensors of a page that is gone raise
+    DeviceLostError: await `ready()`, and upload again.
 
-    patience: seconds that the page may take to answer, while Python waits for it.
-    direct: whether the kernel opens a WebSocket on 127.0.0.1 for the page, which is
-    faster than the notebook's own channel. Where the browser runs elsewhere, the address
-    under which the page reaches it, with the port's number, or `{port}` for a free one:
-    "ws://127.0.0.1:8765/" through a tunnel, "wss://hub.example/user/me/proxy/{port}/".
-    A page that cannot reach it uses the notebook's channel. traits: those of a subclass.
+    Parameters
+    ----------
+    patience : float
+        Seconds that the page may take to answer, while Python waits for it.
+    direct : bool or str
+        Whether the kernel opens a WebSocket on 127.0.0.1 for the page, which is faster than
+        the notebook's own channel. Where the browser runs elsewhere, the address under which
+        the page reaches it, with the port's number, or `{port}` for a free one:
+        "ws://127.0.0.1:8765/" through a tunnel, "wss://hub.example/user/me/proxy/{port}/". A
+        page that cannot reach it uses the notebook's channel.
+    **traits
+        Those of a subclass.
     """
 
     _esm = _SCRIPT
@@ -75,8 +81,15 @@ class Page(anywidget.AnyWidget):
 
     @property
     def device(self) -> Device:
-        """The page's device. The CPU, if the page has no WebGPU. BufferError if no page
-        shows the widget yet; DeviceLostError if it is gone."""
+        """The page's device. The CPU, if the page has no WebGPU.
+
+        Raises
+        ------
+        BufferError
+            No page shows the widget yet.
+        DeviceLostError
+            The page is gone.
+        """
         return self._host.device
 
     _page_device = device
@@ -95,18 +108,35 @@ class Page(anywidget.AnyWidget):
         return self._tensors
 
     async def ready(self, timeout: float | None = 60) -> Device:
-        """Waits until a page shows the widget, and returns its device. With `direct`, it
-        also waits until the page is connected directly, at most 3 seconds more.
+        """Waits until a page shows the widget. With `direct`, it also waits until the page is
+        connected directly, at most 3 seconds more.
 
-        If the page has no WebGPU, a warning says why, and the device is the CPU: the
-        tensors are CPU tensors, and kernels refuse them. timeout: in seconds; then
-        BufferError.
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; None waits without end.
+
+        Returns
+        -------
+        Device
+            The page's. If the page has no WebGPU, a warning says why, and the device is the CPU:
+            the tensors are CPU tensors, and kernels refuse them.
+
+        Raises
+        ------
+        BufferError
+            No page came in time.
         """
         return await self._host.ready(timeout)
 
     async def canvas(self, tensor: Tensor) -> None:
-        """Draws a tensor in the widget: shape (height, width, channels), uint8 or
-        float32, as for `webgpu.to_canvas`."""
+        """Draws a tensor in the widget.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Shape (height, width, channels), uint8 or float32, as for `webgpu.to_canvas`.
+        """
         if not isinstance(tensor, Tensor):
             raise TypeError(f"canvas draws a Tensor, not {type_of(tensor)}")
         view = self._host.view(tensor)

@@ -77,14 +77,20 @@ def _load() -> "Backend":
 def features() -> dict[str, Any]:
     """The features of this host.
 
-    browser: whether there is one. In a browser the others are those of JavaScript's
-    features(): webgpu (available; reason, or adapter and maxBufferSize in bytes),
-    shaderF16, timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker.
-    Where Python cannot block (no JSPI), no adapter is requested:
-    `webgpu.request_device()` then shows whether there is one. canBlock: whether Python
-    can block here and now. On the desktop: webgpu and, if it is available, shaderF16,
-    timestampQuery, canBlock.
+    Returns
+    -------
+    dict
+        On the desktop: browser (False), webgpu and, if it is available, shaderF16,
+        timestampQuery, canBlock. In a browser those of JavaScript's features():
 
+        - webgpu: available; reason, or adapter and maxBufferSize in bytes. Where Python
+          cannot block (no JSPI), no adapter is requested: `webgpu.request_device()` then
+          shows whether there is one.
+        - shaderF16, timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker.
+        - browser: True; canBlock: whether Python can block here and now.
+
+    Examples
+    --------
     >>> dlw.features()["webgpu"]["available"]
     True
     """

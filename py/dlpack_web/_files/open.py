@@ -41,10 +41,18 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
 class TensorInfo(NamedTuple):
     """The properties of a tensor in a file, before it is loaded.
 
-    dtype: a DType; or the file's name for it, a plain str such as safetensors' "F4" or
-    NumPy's "<U3", if it is not supported, and "unreadable" for an array of an archive
-    whose header cannot be read. That tensor cannot be loaded; the others can.
+    Attributes
+    ----------
+    dtype : DType or str
+        A str is the file's name for a dtype that is not supported, such as safetensors'
+        "F4" or NumPy's "<U3", or "unreadable" for an array of an archive whose header
+        cannot be read. That tensor cannot be loaded; the others can.
+    shape : tuple of int
+    nbytes : int
+        Bytes of the elements in the file.
 
+    Examples
+    --------
     >>> dlw.TensorInfo(dlw.DType("float32"), (2, 3), 24).shape
     (2, 3)
     """
@@ -170,9 +178,20 @@ class TensorFile(Mapping[str, Tensor]):
         return dict(self._metadata)
 
     def info(self, name: str) -> TensorInfo:
-        """dtype, shape and bytes of a tensor, without reading its elements. KeyError:
-        no tensor has that name.
+        """dtype, shape and bytes of a tensor, without reading its elements.
 
+        Parameters
+        ----------
+        name : str
+            One of the file's names.
+
+        Raises
+        ------
+        KeyError
+            No tensor has that name.
+
+        Examples
+        --------
         >>> data = await dlw.save(None, {"w": dlw.empty((2, 3))})
         >>> (await dlw.open(data)).info("w")
         TensorInfo(dtype='float32', shape=(2, 3), nbytes=24)
@@ -188,15 +207,32 @@ class TensorFile(Mapping[str, Tensor]):
             ) from None
 
     async def load(self, *names: str, dtype: Any = None) -> tuple[Tensor, ...]:
-        """Loads tensors, by default all, and returns them; tensors that are already
-        loaded are not loaded again.
+        """Loads tensors, except those that are already loaded.
 
-        dtype: instead of the one that the file was opened with. After an error, or if
-        the task is cancelled, earlier tensors stay loaded. BufferError: one of them
-        cannot be read, for example because of its dtype; then nothing is loaded, but
-        you can load the others by name.
-        ReleasedError: the file was closed, even during the load.
+        After an error, or if the task is cancelled, earlier tensors stay loaded.
 
+        Parameters
+        ----------
+        *names : str
+            Default: all.
+        dtype : dtype, optional
+            Converts the elements; default: as the file was opened with.
+
+        Returns
+        -------
+        tuple of Tensor
+            In the order of `names`. The file holds them, too.
+
+        Raises
+        ------
+        BufferError
+            One of them cannot be read, for example because of its dtype. Then nothing is
+            loaded; load the others by name.
+        ReleasedError
+            The file was closed, even during the load.
+
+        Examples
+        --------
         >>> data = await dlw.save(None, {"w": dlw.empty((2, 3)), "b": dlw.empty(3)})
         >>> b, w = await (await dlw.open(data)).load("b", "w")
         >>> b.shape, w.shape
@@ -431,33 +467,56 @@ async def open(
     """Opens a file of tensors: .npy, .npz, safetensors, or raw elements; and a model of
     several safetensors files by its index, model.safetensors.index.json.
 
-    source: a URL (a str; in the browser), a path, bytes or any buffer; in the browser
-    also JavaScript's File, Blob, Response, stream or file handle. A str without "://"
-    is a path if that file exists, else, in the browser, a URL relative to the page.
-    The shards of a model are beside its index; a path may also be that of their folder,
-    and JavaScript may give a directory handle, or an array of the Files in it.
-    device: elements are uploaded to a WebGPU device piece by piece, at most 32 MiB at a
-    time, so a file may be larger than Python's memory. On the CPU, bytes in memory and
-    paths on the desktop, which are mapped, are not copied; such a Tensor is read-only,
-    and must not be used after the file has been truncated.
-    dtype: converts the elements, as in `to_device`; for raw elements, and for those that
-    NumPy wrote without their dtype ("<V2" of ml_dtypes.bfloat16, "<f1"), their own dtype.
-    shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or
-    "raw"; default: detected from the first bytes, and raw if these show nothing and
-    dtype is given.
-    part: of a file with one array, an index such as np.s_[1000:2000]: only these elements
-    are read. For several tensors, see `TensorFile.get_slice`. whole: whether more of the
-    file may be read than a part, where that is needed: all of it from a server without
-    ranges, a compressed array from its start, what lies between scattered elements. By
-    default these are errors.
-    progress: called with the number of bytes of a tensor loaded so far, and their total
-    (None if unknown); an exception in it ends the load.
+    A file may be larger than Python's memory: elements are uploaded piece by piece, at most
+    32 MiB at a time. On the CPU, bytes in memory and paths on the desktop, which are mapped,
+    are not copied; such a Tensor is read-only, and must not be used after the file has been
+    truncated. Cancelling the task leaves nothing behind.
 
-    Returns a Tensor; for npz and safetensors a `TensorFile`, a mapping of names to
-    Tensors. BufferError: a file that is truncated, damaged or of another format, dtypes
-    that DLPack lacks (including pickled objects), a tensor too large for one GPUBuffer,
-    an error of the server; OSError: a path. Cancelling the task leaves nothing behind.
+    Parameters
+    ----------
+    source : str, path, bytes, buffer or JsProxy
+        A str without "://" is a path if that file exists, else, in the browser, a URL
+        relative to the page. A JsProxy is a File, Blob, Response, stream or file handle. Of
+        a sharded model: the index, beside which the shards are, the path or directory handle
+        of their folder, or a JavaScript array of the Files in it.
+    device : str or Device
+        Where the elements go.
+    dtype : dtype, optional
+        Converts the elements, as in `to_device`. Of raw elements, and of those that NumPy
+        wrote without their dtype ("<V2" of ml_dtypes.bfloat16, "<f1"), their own dtype.
+    shape : int or tuple of int, optional
+        Of raw elements; default: one axis.
+    format : str, optional
+        "npy", "npz", "safetensors" or "raw"; default: detected from the first bytes, and raw
+        if these show nothing and `dtype` is given.
+    part : index, optional
+        Of a file with one array, such as np.s_[1000:2000]: only these elements are read. For
+        several tensors, see `TensorFile.get_slice`.
+    progress : callable, optional
+        Called with the number of bytes of a tensor loaded so far, and their total (None if
+        unknown). An exception in it ends the load.
+    whole : bool
+        Whether more of the file may be read than a part, where that is needed: all of it from
+        a server without ranges, a compressed array from its start, what lies between
+        scattered elements. By default these are errors.
 
+    Returns
+    -------
+    Tensor or TensorFile
+        A Tensor for you to release; for npz and safetensors a `TensorFile`, a mapping of
+        names to Tensors.
+
+    Raises
+    ------
+    BufferError
+        A file that is truncated, damaged or of another format, a dtype that DLPack lacks
+        (pickled objects included), a tensor too large for one GPUBuffer, an error of the
+        server.
+    OSError
+        The path cannot be read.
+
+    Examples
+    --------
     >>> data = await dlw.save(None, dlw.from_buffer(b"abc"), format="npy")
     >>> (await dlw.open(data)).numpy()
     array([97, 98, 99], dtype=uint8)

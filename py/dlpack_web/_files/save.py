@@ -32,20 +32,40 @@ async def save(
 ) -> bytes | None:
     """Writes a tensor to a .npy file, or a mapping of names to tensors to a safetensors file.
 
-    target: a path, a file object with `write`, in the browser JavaScript's
-    WritableStream or file handle; None: the bytes are returned. tensors: a Tensor, an
-    array, or any object that shares memory, or a mapping of names to these. format:
-    default: from the suffix of the path, and without one npy for one tensor and
-    safetensors for a mapping; ValueError for other suffixes. metadata: a mapping of str to str, for safetensors files.
+    A GPU tensor is read back in pieces of at most 8 MiB, never copied as a whole. A regular
+    file is replaced as a whole or not at all: a new file is written beside it, with the same
+    permissions and, if the process may set it, the same owner, and is renamed at the end.
+    Symbolic links are followed; another hard link to the old file keeps the old contents.
+    Other files, such as a FIFO or a device, are written as by `open(path, "wb")`.
 
-    A GPU tensor is read back in pieces of at most 8 MiB, never copied as a whole. A
-    regular file is replaced as a whole or not at all: a new file is written beside it,
-    with the same permissions and, if the process may set it, the same owner, and is
-    renamed at the end. Symbolic links are followed; another hard link to the old file
-    keeps the old contents. Other files, such as a FIFO or a device, are written as by
-    `open(path, "wb")`. BufferError: a dtype that the format lacks; ValueError: names or
-    metadata with lone surrogates; OSError: as `open` raises it, or a full disk.
+    Parameters
+    ----------
+    target : path, file object, JsProxy or None
+        A file object has `write`; a JsProxy is a WritableStream or a file handle.
+    tensors : Tensor, array, or mapping of str to these
+        Any object that shares memory.
+    format : str, optional
+        "npy" or "safetensors"; default: from the suffix of the path, and without one npy for
+        one tensor and safetensors for a mapping.
+    metadata : mapping of str to str, optional
+        For safetensors files.
 
+    Returns
+    -------
+    bytes or None
+        The file's bytes, if `target` is None.
+
+    Raises
+    ------
+    BufferError
+        A dtype that the format lacks.
+    ValueError
+        Another suffix; names or metadata with lone surrogates.
+    OSError
+        As `open` raises it, or a full disk.
+
+    Examples
+    --------
     >>> data = await dlw.save(None, np.arange(3, dtype="u1"))
     >>> data[:6], len(data)
     (b'\\x93NUMPY', 131)

@@ -106,14 +106,22 @@ class Batch:
     # --- running ----------------------------------------------------------------------
 
     def run(self) -> None:
-        """Runs the recorded calls in order, in one submit; it does not wait. Each run
-        reads what the tensors contain when it comes in the queue.
+        """Runs the recorded calls in order, in one submit; it does not wait. Each run reads what
+        the tensors contain when it comes in the queue.
 
-        A kernel that the GPU refuses keeps the whole batch from running: reading any
-        tensor that the batch writes raises the KernelError of that kernel, with the
-        line where it was recorded. ReleasedError; DeviceLostError; BufferError: nothing
-        was recorded, or the block has not ended.
+        A kernel that the GPU refuses keeps the whole batch from running: reading any tensor that
+        the batch writes raises the KernelError of that kernel, with the line where it was
+        recorded.
 
+        Raises
+        ------
+        BufferError
+            The block has not begun or not ended.
+        ReleasedError, DeviceLostError
+            The batch was released, or its device lost.
+
+        Examples
+        --------
         >>> with dlw.webgpu.batch() as b:
         ...     pass
         >>> b.run()
@@ -136,14 +144,31 @@ class Batch:
         *,
         workgroups: int | Sequence[int] | None = None,
     ) -> None:
-        """Changes a recorded call, from the next run on: the arguments at some
-        positions, the counts of workgroups, or both; the rest stays. Changing numbers
-        or workgroups is cheap; for a tensor the call is checked and prepared again. If
-        it raises, nothing changes.
+        """Changes a recorded call, from the next run on; if it raises, nothing changes.
 
-        call: its number, in the order of recording; negative from the end. IndexError:
-        no such call; ValueError: no such argument; else the errors of calling the kernel.
+        Changing numbers or workgroups is cheap; for a tensor the call is checked and prepared
+        again.
 
+        Parameters
+        ----------
+        call : int
+            Its number, in the order of recording; negative from the end.
+        args : mapping of int to Tensor or number, optional
+            The new arguments, by position; the others stay.
+        workgroups : int or tuple of int, optional
+            The new counts.
+
+        Raises
+        ------
+        IndexError
+            No such call.
+        ValueError
+            No such argument.
+        BufferError, TypeError
+            As for calling the kernel.
+
+        Examples
+        --------
         >>> device = await dlw.webgpu.request_device()
         >>> fill = dlw.webgpu.Kernel('''
         ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;

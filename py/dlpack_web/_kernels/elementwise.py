@@ -126,9 +126,20 @@ class ElementwiseKernel:
         return self._source(self._usual()).wgsl
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
-        """Returns when the shader for tensors has compiled for a device; default the
-        usual one. Waiting is optional. KernelError as for `Kernel.ready`.
+        """Returns when the shader for tensors has compiled. Waiting is optional.
 
+        Parameters
+        ----------
+        device : str or Device, optional
+            Default: "webgpu".
+
+        Raises
+        ------
+        KernelError
+            As for `Kernel.ready`.
+
+        Examples
+        --------
         >>> broken = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = z")
         >>> device = await dlw.webgpu.request_device()
         >>> try:

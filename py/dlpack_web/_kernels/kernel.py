@@ -129,11 +129,28 @@ class Kernel:
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> float:
-        """Runs once and returns the time that the GPU took, in milliseconds.
+        """Runs once and returns the time that the GPU took.
 
-        BufferError if the device lacks the feature "timestamp-query", which
-        `request_device()` requests if the adapter has it; KernelError as for `ready`.
+        Parameters
+        ----------
+        *args, workgroups
+            As for calling the kernel.
 
+        Returns
+        -------
+        float
+            Milliseconds.
+
+        Raises
+        ------
+        BufferError
+            The device lacks the feature "timestamp-query", which `request_device()` requests if
+            the adapter has it.
+        KernelError
+            As for `ready`.
+
+        Examples
+        --------
         >>> kernel = dlw.webgpu.Kernel('''
         ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
         ...     @compute @workgroup_size(1) fn main() { x[0] = 1; }

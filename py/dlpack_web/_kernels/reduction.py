@@ -189,10 +189,21 @@ class ReductionKernel:
         return formulas.reduction(self._what, self._usual(), "whole").wgsl
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
-        """Returns when the shaders for tensors have compiled for a device; default the
-        usual one. Waiting is optional. KernelError as for `Kernel.ready`; its message
-        names the formula, and `line` counts from that one's first line.
+        """Returns when the shaders for tensors have compiled. Waiting is optional.
 
+        Parameters
+        ----------
+        device : str or Device, optional
+            Default: "webgpu".
+
+        Raises
+        ------
+        KernelError
+            As for `Kernel.ready`; its message names the formula, and `line` counts from that
+            one's first line.
+
+        Examples
+        --------
         >>> broken = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + c", "y = a", 0)
         >>> device = await dlw.webgpu.request_device()
         >>> try:

@@ -144,10 +144,19 @@ def _table(head: list[str], rows: list[list[Any]]) -> str:
 def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
     """The living Tensors with their holders, and the memory of each GPU device.
 
-    namespace: where to look for names; default the variables of the notebook (with its
-    Out), or of `__main__`. Lists, tuples, sets and dicts in it are searched.
-    `report.since(earlier)` has the tensors made since then that are still alive.
+    Parameters
+    ----------
+    namespace : mapping, optional
+        Where to look for names; default: the variables of the notebook (with its Out), or of
+        `__main__`. Lists, tuples, sets and dicts in it are searched.
 
+    Returns
+    -------
+    Report
+        `report.since(earlier)` has the tensors made since then that are still alive.
+
+    Examples
+    --------
     >>> x = dlw.empty(3)
     >>> print(dlw.inspect({"x": x}).tensors[0])
     x: float32 (3,) on cpu, 12 B

@@ -31,23 +31,46 @@ _MOST_PAST = 16
 
 
 class Wire:
-    """One end of a channel that carries tensors in pieces, both ways. It has no sockets
-    and no timers: `send` gets frames, and `receive` takes those of the other side. Use
-    it from one thread at a time.
+    """One end of a channel that carries tensors in pieces, both ways. It has no sockets and no
+    timers: `send` gets frames, and `receive` takes those of the other side. Use it from one
+    thread at a time.
 
-    send(header, payload): sends a frame, the header and the elements that follow it
-    (empty if none), which are valid during the call only; `joined` makes one message of
-    them. on_tensor: called with a `Received` after each write of the other side that
-    has arrived completely; on_free: with the name of a tensor that the other side
-    freed; on_session: when another session begins there, and what it had sent is gone;
-    on_refuse: with why a piece of the other side was refused.
-    device: where tensors arrive. limit: bytes of the tensors that the other side may
-    make us hold. piece: bytes of a piece, 64 KiB to 4 MiB. window: bytes that the other
-    side may send before we acknowledge them (default: two pieces). timeout: seconds
-    after which `tick` sends again what was not acknowledged, doubled each time; None:
-    never. now: a clock.
-    ValueError: sizes that cannot be.
+    Parameters
+    ----------
+    send : callable
+        `send(header, payload)` sends a frame, the header and the elements that follow it
+        (empty if none), which are valid during the call only; `joined` makes one message of
+        them.
+    on_tensor : callable, optional
+        Called with a `Received` after each write of the other side that has arrived
+        completely.
+    on_free : callable, optional
+        Called with the name of a tensor that the other side freed.
+    on_session : callable, optional
+        Called when another session begins there, and what it had sent is gone.
+    on_refuse : callable, optional
+        Called with the BufferError of a piece of the other side that was refused.
+    device : str or Device
+        Where tensors arrive.
+    limit : int
+        Bytes of the tensors that the other side may make us hold.
+    piece : int
+        Bytes of a piece, 64 KiB to 4 MiB.
+    window : int, optional
+        Bytes that the other side may send before we acknowledge them; default: two pieces.
+    timeout : float, optional
+        Seconds after which `tick` sends again what was not acknowledged, doubled each time;
+        default: never.
+    now : callable
+        A clock, in seconds.
 
+    Raises
+    ------
+    ValueError
+        Sizes that cannot be.
+
+    Examples
+    --------
     >>> from dlpack_web.wire import Wire, joined
     >>> to_b, to_a = [], []
     >>> a = Wire(lambda header, payload: to_b.append(joined(header, payload)))
@@ -109,18 +132,43 @@ class Wire:
         self._greet()
 
     def send(self, name: str, tensor: object, /) -> RemoteTensor:
-        """Sends a Tensor or an array under a name, one copy of a piece at a time. Its
-        memory must not change until `ready` of the result is done. The result is the
-        other side's tensor, to write to it again. It takes the place of an earlier one
-        of that name, which is freed then. BufferError: a dtype that safetensors
-        lacks."""
+        """Sends a tensor, one copy of a piece at a time.
+
+        Parameters
+        ----------
+        name : str
+            The new tensor takes the place of an earlier one of that name, which is freed then.
+        tensor : Tensor or array
+            Its memory must not change until `ready` of the result is done.
+
+        Returns
+        -------
+        RemoteTensor
+            The other side's tensor, to write to it again.
+
+        Raises
+        ------
+        BufferError
+            A dtype that safetensors lacks.
+        """
         self._check()
         return self._sending.open(name, tensor)
 
     def receive(self, frame: Any, payload: Any = None, /) -> None:
-        """Takes a frame of the other side: bytes or any buffer of header and elements,
-        or of the header alone, if the elements come beside it. BufferError: a frame
-        that is damaged, or of another version; then nothing changes."""
+        """Takes a frame of the other side.
+
+        Parameters
+        ----------
+        frame : bytes or buffer
+            Header and elements, or the header alone.
+        payload : bytes or buffer, optional
+            The elements, if they come beside the header.
+
+        Raises
+        ------
+        BufferError
+            A frame that is damaged, or of another version; then nothing changes.
+        """
         self._check()
         given = decode(frame, payload)
         if given.from_ == self._own or given.from_ in self._past:
@@ -243,5 +291,11 @@ class Wire:
 
 
 def joined(header: bytes, payload: memoryview) -> bytes:
-    """Header and elements as one message."""
+    """One message of a frame.
+
+    Parameters
+    ----------
+    header, payload
+        What `send` got.
+    """
     return b"".join((header, payload))

@@ -19,9 +19,19 @@ _MOST_TENSORS, _MOST_GAPS, _MOST_ENTRIES = 8192, 16384, 65536
 
 
 class Received(NamedTuple):
-    """A tensor after a write to it has arrived completely. begin, end: the bytes that
-    this version wrote. tensor: the endpoint's, valid until another one of that name has
-    arrived, the other side frees it, or `close()`."""
+    """A tensor after a write to it has arrived completely.
+
+    Attributes
+    ----------
+    name : str
+    id, version : int
+        Numbers of the tensor and of the write.
+    begin, end : int
+        The bytes that this version wrote.
+    tensor : Tensor
+        The endpoint's, valid until another one of that name has arrived, the other side frees
+        it, or `close()`.
+    """
 
     name: str
     id: int

@@ -52,9 +52,14 @@ class RemoteTensor:
         self.ready: Sent
 
     def write(self, source: object, /) -> Sent:
-        """Writes all elements: an array, Tensor or buffer of that dtype and number of
-        elements. Its memory must not change until the result is done: it is read
-        piece by piece."""
+        """Writes all elements.
+
+        Parameters
+        ----------
+        source : array, Tensor or buffer
+            Of that dtype and number of elements. Its memory must not change until the result is
+            done: it is read piece by piece.
+        """
         return self._write(source, 0, self.shape)
 
     def __getitem__(self, rows: slice) -> Part:
@@ -91,7 +96,13 @@ class Part:
         self._facts = remote, begin, shape
 
     def write(self, source: object, /) -> Sent:
-        """Writes these rows, as `RemoteTensor.write` writes all."""
+        """Writes these rows.
+
+        Parameters
+        ----------
+        source : array, Tensor or buffer
+            As for `RemoteTensor.write`.
+        """
         remote, begin, shape = self._facts
         return remote._write(source, begin, shape)
 

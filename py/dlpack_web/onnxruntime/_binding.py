@@ -67,9 +67,24 @@ class IOBinding:
         shape: Sequence[int],
         buffer_ptr: Any,
     ) -> None:
-        """Binds elements at an address, such as `value.data_ptr()` or
-        `array.ctypes.data`, which must stay valid as long as the binding is used; for
-        "webgpu" a GPUBuffer of the session's device."""
+        """Binds elements that are in memory already.
+
+        Parameters
+        ----------
+        name : str
+            An input's.
+        device_type : str
+            "cpu" or "webgpu".
+        device_id : int
+            As for `OrtValue.ortvalue_from_numpy`.
+        element_type : dtype or int
+            A NumPy type, or one of ONNX's numbers.
+        shape : list of int
+            The extents.
+        buffer_ptr : int or GPUBuffer
+            An address, such as `value.data_ptr()` or `array.ctypes.data`, which must stay valid
+            as long as the binding is used; for "webgpu" a GPUBuffer of the session's device.
+        """
         self._check_input(name)
         if device_type.lower() == "cpu":
             self._inputs[name] = _at(buffer_ptr, shape, element_type)
@@ -97,8 +112,17 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: Any = None,
     ) -> None:
-        """Binds an output to "cpu", "webgpu", or existing memory: an address on the
-        CPU, a GPUBuffer."""
+        """Binds an output to a device, or to existing memory.
+
+        Parameters
+        ----------
+        name : str
+            An output's.
+        device_type : str
+            "cpu" or "webgpu".
+        device_id, element_type, shape, buffer_ptr
+            As for `bind_input`; default: new memory.
+        """
         if buffer_ptr is None:
             self._outputs[name] = self._session.place(device_type)
             return

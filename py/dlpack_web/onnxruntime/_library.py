@@ -44,14 +44,26 @@ def is_loaded() -> bool:
 async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
     """Loads onnxruntime-web, which the first session otherwise does automatically.
 
-    module_or_url: its module (JsProxy), or the URL of a module with its WebAssembly
-    beside it. Default: `globalThis.ort`, the package "onnxruntime-web" of an import
-    map, or `libraries/ort/` above the page, as in this project's pages and JupyterLite.
-    Then sessions on the CPU alone use the build `ort.wasm.bundle.min.mjs`, if it is
-    beside: it has operators and dtypes that the build with WebGPU lacks. threads: of
-    the WebAssembly, if the page is cross-origin isolated and it is loaded here.
-    RuntimeError if another copy is already loaded; ImportError if there is none.
+    Parameters
+    ----------
+    module_or_url : JsProxy or str, optional
+        Its module, or the URL of a module with its WebAssembly beside it. Default:
+        `globalThis.ort`, the package "onnxruntime-web" of an import map, or `libraries/ort/`
+        above the page, as in this project's pages and JupyterLite. Then sessions on the CPU
+        alone use the build `ort.wasm.bundle.min.mjs`, if it is beside: it has operators and
+        dtypes that the build with WebGPU lacks.
+    threads : int
+        Of the WebAssembly, if the page is cross-origin isolated and it is loaded here.
 
+    Raises
+    ------
+    RuntimeError
+        Another copy is already loaded.
+    ImportError
+        There is none.
+
+    Examples
+    --------
     >>> from dlpack_web import onnxruntime
     >>> await onnxruntime.load()
     >>> onnxruntime.get_device()
@@ -93,9 +105,15 @@ def version() -> str:
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """How much onnxruntime-web logs to the console: from 0, everything, to 4, fatal
-    errors. The default is 3. Call it before the first session.
+    """Sets how much onnxruntime-web logs to the console. Call it before the first session.
 
+    Parameters
+    ----------
+    severity : int
+        From 0, everything, to 4, fatal errors; without a call, 3.
+
+    Examples
+    --------
     >>> from dlpack_web import onnxruntime
     >>> onnxruntime.set_default_logger_severity(3)
     """

@@ -35,17 +35,29 @@ if TYPE_CHECKING:
 class InferenceSession(RefusedMethods):
     """A model, ready to run: onnxruntime's class, over onnxruntime-web.
 
-    path_or_bytes: a file of Pyodide's, the bytes of a model, or a URL; weights in files
-    beside it are found. providers: "WebGPUExecutionProvider", "WasmExecutionProvider"
-    (or onnxruntime's "CPUExecutionProvider"), the first that works; default: all of
-    them. The first may be `(name, {"device": device})` for a specific GPUDevice. If all
-    are of the CPU, onnxruntime-web's build without WebGPU is loaded, which has more
-    operators and dtypes.
-
     The constructor blocks, which needs JSPI; where Python cannot block, use
     `await InferenceSession.create(...)`. The model's bytes are kept, as in onnxruntime.
     Exceptions are onnxruntime's.
 
+    Parameters
+    ----------
+    path_or_bytes : str, path or bytes
+        A file of Pyodide's, the bytes of a model, or a URL; weights in files beside it are
+        found.
+    sess_options : SessionOptions, optional
+        Threads, graph optimization and more.
+    providers : list, optional
+        "WebGPUExecutionProvider", "WasmExecutionProvider" (or onnxruntime's
+        "CPUExecutionProvider"), the first that works; default: all of them. The first may be
+        `(name, {"device": device})` for a specific GPUDevice. If all are of the CPU,
+        onnxruntime-web's build without WebGPU is loaded, which has more operators and dtypes.
+    provider_options : list of dict, optional
+        The options of each provider.
+    **kwargs
+        Those of onnxruntime, which have no effect here.
+
+    Examples
+    --------
     >>> from dlpack_web import onnxruntime as ort
     >>> session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     >>> session.run(None, {"x": np.arange(3, dtype="float32")})
@@ -77,9 +89,15 @@ class InferenceSession(RefusedMethods):
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """The same as `InferenceSession(...)`, asynchronously: also where Python cannot
-        block.
+        """The same as `InferenceSession(...)`, asynchronously: also where Python cannot block.
 
+        Parameters
+        ----------
+        path_or_bytes, sess_options, providers, provider_options, **kwargs
+            As for `InferenceSession`.
+
+        Examples
+        --------
         >>> from dlpack_web import onnxruntime as ort
         >>> session = await ort.InferenceSession.create(model)
         >>> [result] = await session.run_async(None, {"x": np.ones(3, "float32")})
@@ -260,11 +278,22 @@ class InferenceSession(RefusedMethods):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> "list[np.ndarray[Any, Any]]":
-        """Results as arrays, in the order of `output_names` (default: all outputs).
+        """Runs the model. Blocks, which needs JSPI; elsewhere use `await session.run_async(...)`.
 
-        input_feed: for each input an array, a Tensor on the CPU or on the session's
-        device, an OrtValue, any object with `__dlpack__`, or a list. Blocks, which
-        needs JSPI; elsewhere use `await session.run_async(...)`.
+        Parameters
+        ----------
+        output_names : list of str or None
+            None: all outputs.
+        input_feed : dict
+            For each input an array, a Tensor on the CPU or on the session's device, an OrtValue,
+            any object with `__dlpack__`, or a list.
+        run_options : RunOptions, optional
+            Logging, and `terminate`.
+
+        Returns
+        -------
+        list of ndarray
+            In the order of `output_names`.
         """
         check_can_wait()
         return self._prepare(output_names, input_feed, run_options).wait().arrays()
@@ -277,13 +306,19 @@ class InferenceSession(RefusedMethods):
         user_data: Any = None,
         run_options: RunOptions | None = None,
     ) -> "Awaitable[list[np.ndarray[Any, Any]]]":
-        """The same as `run`, asynchronously. The feeds are held at once, but read only
-        when the run starts: do not write to them before it ends.
+        """The same as `run`, asynchronously.
 
-        A callback works as in onnxruntime: `callback(results, user_data, "")` is called
-        with the results, or with none and the error's text if the run fails. A page has
-        no threads: if Python can block, the callback is called before this returns, so
-        it arrives however the script waits for it.
+        Parameters
+        ----------
+        output_names, input_feed, run_options
+            As for `run`. The feeds are held at once, but read only when the run starts: do not
+            write to them before it ends.
+        callback : callable, optional
+            As in onnxruntime: `callback(results, user_data, "")`, or, if the run fails, with no
+            results and the error's text. A page has no threads: if Python can block, it is called
+            before this returns, so it arrives however the script waits for it.
+        user_data : object
+            For the callback.
         """
         if callback is None:
             pending = self._prepare(output_names, input_feed, run_options)
@@ -312,9 +347,23 @@ class InferenceSession(RefusedMethods):
         *,
         device_type: str | None = None,
     ) -> list[OrtValue]:
-        """Results as OrtValues. device_type: their device, "cpu" or "webgpu"; default:
-        the GPU if an input is there. Results that stay on the GPU are neither read back
-        nor copied.
+        """Runs the model with OrtValues.
+
+        Parameters
+        ----------
+        output_names : list of str or None
+            None: all outputs.
+        input_dict_ort_values : dict
+            An OrtValue for each input.
+        run_options : RunOptions, optional
+            Logging, and `terminate`.
+        device_type : str, optional
+            Of the results, "cpu" or "webgpu"; default: the GPU if an input is there.
+
+        Returns
+        -------
+        list of OrtValue
+            Those on the GPU are neither read back nor copied.
         """
         check_can_wait()
         pending = self._prepare_values(

@@ -42,9 +42,20 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> "OrtValue":
-        """Over the memory of an array; misaligned arrays and those of another byte
-        order are copied. device_type "webgpu": uploaded, one copy. device_id: an index
-        of `dlpack_web.webgpu`'s devices; 0 is the default device."""
+        """Over the memory of an array; misaligned arrays and those of another byte order are
+        copied.
+
+        Parameters
+        ----------
+        numpy_obj : ndarray
+            Of numbers.
+        device_type : str
+            "cpu", or "webgpu": uploaded, one copy.
+        device_id : int
+            An index of `dlpack_web.webgpu`'s devices; 0 is the default device.
+        vendor_id : int
+            Has no effect.
+        """
         _check_numeric("Creation", numpy_obj)
         tensor = shared(numpy_obj)
         number_of(tensor.dtype)
@@ -82,8 +93,17 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> "OrtValue":
-        """New memory: undefined elements on the CPU, zeros on WebGPU. element_type: a
-        NumPy type, or one of ONNX's numbers."""
+        """New memory: undefined elements on the CPU, zeros on WebGPU.
+
+        Parameters
+        ----------
+        shape : list of int
+            The extents.
+        element_type : dtype or int
+            A NumPy type, or one of ONNX's numbers.
+        device_type, device_id, vendor_id
+            As for `ortvalue_from_numpy`.
+        """
         dtype = dtype_meant(element_type)
         extents = _extents(shape)
         return cls(empty(extents, dtype, device=named_device(device_type, device_id)))
@@ -178,9 +198,19 @@ class OrtValue:
         return np.array(self._tensor, dtype=dtype, copy=copy)
 
     def update_inplace(self, data: Any) -> None:
-        """Writes the elements of an array or OrtValue over these, in order; their
-        number and dtype must be the same. As in a feed, NumPy's default integers, which
-        have 32 bits here, are converted to 64."""
+        """Writes other elements over these, in order. NumPy's default integers, which have 32 bits
+        here, are converted to 64, as in a feed.
+
+        Parameters
+        ----------
+        data : ndarray, Tensor or OrtValue
+            Of the same number of elements and dtype.
+
+        Raises
+        ------
+        RuntimeError
+            Another size.
+        """
         given = data.tensor if isinstance(data, OrtValue) else data
         if not isinstance(given, (np.ndarray, Tensor)):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")

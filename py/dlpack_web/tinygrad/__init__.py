@@ -45,25 +45,33 @@ _LIMITS = (
 
 
 def install(device: str | tuple[int, int] = "webgpu") -> Device:
-    """Makes a WebGPU device tinygrad's device "WEBGPU", and its default, unless DEV
-    names another. Returns it.
+    """Makes a WebGPU device tinygrad's device "WEBGPU", and its default, unless DEV names
+    another.
 
-    device: default the one that other tensors have; if there is none, one is requested
-    with the limits of the adapter, which needs JSPI in a page: else call `await
-    dlw.webgpu.request_device()` first.
+    Call it before the first use of tinygrad, which may be imported already. You can call it
+    again: nothing happens, or, after the device was lost, tinygrad gets another one.
+    tinygrad's tensors on the lost device, and what TinyJit captured, are lost.
 
     tinygrad's device "CPU" needs the compiler clang. Where there is none, as in a page,
-    tinygrad's interpreter in Python takes its place.
+    tinygrad's interpreter in Python takes its place. Browsers keep the kernels that tinygrad
+    generated until the next visit.
 
-    Call it before the first use of tinygrad, which may be imported already. You can
-    call it again: nothing happens, or, after the device was lost, tinygrad gets another
-    one. tinygrad's tensors on the lost device, and what TinyJit captured, are lost.
+    Parameters
+    ----------
+    device : str or Device
+        Default: the one that other tensors have. If there is none, one is requested with the
+        limits of the adapter, which needs JSPI in a page: else call `await
+        dlw.webgpu.request_device()` first.
 
-    Browsers keep the kernels that tinygrad generated until the next visit.
+    Raises
+    ------
+    ImportError
+        tinygrad is missing, or of a version that is not supported.
+    BufferError
+        No WebGPU device, or tinygrad has opened its own.
 
-    ImportError: tinygrad is missing, or of a version that is not supported.
-    BufferError: no WebGPU device, or tinygrad has opened its own.
-
+    Examples
+    --------
     >>> from dlpack_web import tinygrad as dlwt
     >>> device = dlwt.install()
     >>> from tinygrad import Device
@@ -87,14 +95,27 @@ def install(device: str | tuple[int, int] = "webgpu") -> Device:
 def from_dlpack(x: Any, /) -> Any:
     """A tinygrad.Tensor over the memory of `x`: no copy.
 
-    x: a Tensor, an array, any buffer or DLPack producer, row-major. On the device of
-    `install` the result is on "WEBGPU", over the same GPUBuffer. In memory it is on
-    tinygrad's "CPU": `.to("WEBGPU")` uploads it with one copy.
+    Writes (`assign`) are seen by `x`.
 
-    The tensor holds the memory until tinygrad frees its buffer: you may release `x`.
-    Writes (`assign`) are seen by `x`. BufferError: strided, read-only memory, dtypes
-    that tinygrad lacks, another device.
+    Parameters
+    ----------
+    x : Tensor, array, buffer or DLPack producer
+        Row-major. You may release it: the result holds the memory until tinygrad frees its
+        buffer.
 
+    Returns
+    -------
+    tinygrad.Tensor
+        On "WEBGPU", over the same GPUBuffer, if `x` is on the device of `install`. In memory
+        on tinygrad's "CPU": `.to("WEBGPU")` uploads it with one copy.
+
+    Raises
+    ------
+    BufferError
+        Strided or read-only memory, a dtype that tinygrad lacks, another device.
+
+    Examples
+    --------
     >>> from dlpack_web import tinygrad as dlwt
     >>> device = dlwt.install()
     >>> x = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
@@ -106,14 +127,30 @@ def from_dlpack(x: Any, /) -> Any:
 
 
 def to_dlpack(t: Any, /) -> Tensor:
-    """A Tensor over the memory of a tinygrad.Tensor, which is realized: no copy, except
-    of views that are not contiguous.
+    """A Tensor over the memory of a tinygrad.Tensor, which is realized: no copy, except of
+    views that are not contiguous.
 
-    The Tensor holds the memory; you release it. tinygrad may write to it again, by
-    `assign` or by the next call of a function under TinyJit. `dlw.from_dlpack(t)` is
-    the same, and any other consumer of DLPack takes tinygrad's tensors after
-    `install()`, too. BufferError: symbolic shapes, tensors on several devices.
+    tinygrad may write to it again, by `assign` or by the next call of a function under
+    TinyJit. `dlw.from_dlpack(t)` is the same, and any other consumer of DLPack takes
+    tinygrad's tensors after `install()`, too.
 
+    Parameters
+    ----------
+    t : tinygrad.Tensor
+        On one device, with a known shape.
+
+    Returns
+    -------
+    Tensor
+        Holds the memory; you release it.
+
+    Raises
+    ------
+    BufferError
+        Symbolic shapes, tensors on several devices.
+
+    Examples
+    --------
     >>> from dlpack_web import tinygrad as dlwt
     >>> device = dlwt.install()
     >>> from tinygrad import Tensor
@@ -126,9 +163,21 @@ def to_dlpack(t: Any, /) -> Tensor:
 
 
 async def to_host(t: Any, /) -> "np.ndarray[Any, Any]":
-    """The elements of a tinygrad.Tensor as an ndarray of its own, for where Python
-    cannot wait: there `t.numpy()`, `t.tolist()` and `t.item()` raise an error.
+    """The elements of a tinygrad.Tensor, for where Python cannot wait: there `t.numpy()`,
+    `t.tolist()` and `t.item()` raise an error.
 
+    Parameters
+    ----------
+    t : tinygrad.Tensor
+        On any device.
+
+    Returns
+    -------
+    ndarray
+        With memory of its own.
+
+    Examples
+    --------
     >>> from dlpack_web import tinygrad as dlwt
     >>> device = dlwt.install()
     >>> from tinygrad import Tensor

@@ -1,8 +1,10 @@
 """Every public name has a docstring with an example, and the examples are true."""
 
+import ast
 import doctest
 import inspect
 import operator
+from pathlib import Path
 
 import docstrings
 import numpy as np
@@ -46,6 +48,33 @@ def test_example_is_true(name):
     test = doctest.DocTest(examples, globs, name, None, None, PUBLIC[name])
     doctest.DocTestRunner(verbose=False).run(test, out=told.append)
     assert not told, "".join(told)
+
+
+# Files whose public functions list their parameters; of onnxruntime's names only some do.
+LISTED = (
+    *("_adapters", "_arrow", "webgpu", "widget", "_files/open", "_files/save"),
+    *("_tensor/making", "_tensor/tensor", "_wire/endpoint", "tinygrad/__init__"),
+    *(
+        "_kernels/batch",
+        "_kernels/elementwise",
+        "_kernels/kernel",
+        "_kernels/reduction",
+    ),
+)
+
+
+@pytest.mark.parametrize("file", LISTED)
+def test_public_functions_list_their_parameters(file):
+    """ruff's D417 then asks for all of them."""
+    text = (Path(dlw.__file__).parent / f"{file}.py").read_text("utf-8")
+    for thing in ast.walk(ast.parse(text)):
+        if isinstance(thing, ast.FunctionDef | ast.AsyncFunctionDef):
+            given, doc = thing.args, ast.get_docstring(thing)
+            names = given.posonlyargs + given.args + given.kwonlyargs
+            public = doc and not thing.name.startswith("_")
+            public = public and thing.name not in ("again", "share")  # internal
+            if public and [each for each in names if each.arg not in ("self", "cls")]:
+                assert "\nParameters\n---" in doc, thing.name
 
 
 SIGNATURES = {
