@@ -9,6 +9,8 @@ import type { Exchangeable, ExchangeRequest } from "./types.js";
  * A tensor that a consumer can use: the same memory if it fits the request, otherwise one copy. On
  * a GPU that is one copy from buffer to buffer; nothing is ever read back.
  *
+ * @param x - a tensor, or any object with the protocol
+ * @param request - the device, and what the memory needs: alignment, padding, usages
  * @returns a tensor with a hold of its own, which the caller releases
  * @throws CopyError if a copy is needed and `copy` is false; DeviceError for a tensor on another
  * device, as one copy cannot move it; UnsupportedError for a strided WebGPU tensor, and for needs

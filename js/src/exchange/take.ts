@@ -18,7 +18,11 @@ import type {
 } from "./types.js";
 import { type Checked, check, checkVersion, releaseOf, wrong } from "./validate.js";
 
-/** Whether `x` can hand out a tensor by the protocol. */
+/**
+ * Whether an object can hand out a tensor by the protocol.
+ *
+ * @param x - anything
+ */
 export function isExchangeable(x: unknown): x is Exchangeable {
   return typeof (x as Partial<Exchangeable> | null | undefined)?.[EXCHANGE] === "function";
 }
@@ -27,6 +31,8 @@ export function isExchangeable(x: unknown): x is Exchangeable {
  * A tensor over the memory of any exchangeable object, with a hold of its own; without a copy
  * unless `copy` is true. All fields are checked before use.
  *
+ * @param x - the producer
+ * @param request - the device, `copy`, and what the memory needs
  * @returns a tensor, which the caller releases
  * @throws UnsupportedError for a wrong description; CopyError if it copied although `copy` is
  * false; the producer's errors
@@ -54,6 +60,8 @@ export function taken(x: Exchangeable, request: ExchangeRequest = {}): ManagedTe
  * The asynchronous form, for what a producer does not have at once, such as elements of a GPU on
  * the CPU.
  *
+ * @param x - the producer
+ * @param request - as for `take`, and `signal`
  * @throws as {@link take}, and the `reason` of an aborted `signal`
  */
 export async function takeAsync(
@@ -110,6 +118,7 @@ export function adapterHint(x: unknown): string {
 /**
  * A tensor over what `[EXCHANGE]()` returned; takes its hold over, also when it throws.
  *
+ * @param exchange - the producer's result
  * @throws UnsupportedError for a wrong description
  */
 export function adopt(exchange: Exchange): Tensor {

@@ -85,7 +85,11 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     return this.#contents.some(({ reader }) => reader.closed);
   }
 
-  /** Whether it has a tensor of that name. */
+  /**
+   * Whether it has a tensor of that name.
+   *
+   * @param name - any string
+   */
   has(name: string): boolean {
     return this.#entries.has(name);
   }
@@ -93,6 +97,8 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /**
    * The description of a tensor, or of a part of it, without reading its elements.
    *
+   * @param name - one of `names`
+   * @param options - `part`, as for `load`
    * @throws RangeError for an unknown name
    */
   info(name: string, { part }: Pick<LoadOptions, "part"> = {}): TensorInfo {
@@ -113,6 +119,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
    * const rows = await weights.load("embedding", { part: [[1000, 2000]] });
    * ```
    *
+   * @param name - one of `names`
    * @param options - override those that the file was opened with
    * @throws RangeError for an unknown name; ReleasedError once it is closed; UnsupportedError for a
    * dtype that this library lacks, for malformed files, if a stream is past the tensor, and for a
@@ -134,6 +141,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
    * Loads a tensor in parts, for one that is larger than the memory or than a buffer of the GPU:
    * consecutive rows, which the caller releases.
    *
+   * @param name - one of `names`
    * @param options - those of `load`, and the bytes in the file that a part has at most; default
    * 128 MiB, which every device can bind
    * @throws UnsupportedError if one row has more bytes
@@ -159,7 +167,12 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     }
   }
 
-  /** The same as {@link TensorFile.load}. */
+  /**
+   * The same as {@link TensorFile.load}.
+   *
+   * @param name - one of `names`
+   * @param options - as for `load`
+   */
   get<D extends DTypeName = DTypeName>(
     name: string,
     options: LoadOptions<D> = {},

@@ -50,6 +50,7 @@ const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
  * breaks), `File`, `Blob`, file handle of the origin's file system, `Response`, `ReadableStream`,
  * `ArrayBuffer` or typed array. Streams and responses are consumed. Of a sharded model: the URL of
  * its index, beside which the shards are, the `File`s of a directory picker, or a directory handle
+ * @param options - the device, a part, the dtype and shape of raw elements, headers of requests
  * @returns a Tensor, which the caller releases; for npz and safetensors a {@link TensorFile}, which
  * the caller closes
  * @throws UnsupportedError for files that are truncated, damaged or malformed, for dtypes that

@@ -41,6 +41,8 @@ const PIECE = 8 << 20;
  * keep them until this resolves. A file handle's file is replaced completely or not at all; a
  * stream is closed, or aborted on errors.
  *
+ * @param tensors - one, or several by their names
+ * @param options - the target, the format and the metadata
  * @returns a Blob, unless `to` says where it goes
  * @throws UnsupportedError for a dtype that the format lacks; the target's errors
  */

@@ -32,6 +32,9 @@ export interface ChannelOptions extends Omit<WireOptions, "send"> {
  * ```js
  * const wire = overPort(new Worker("worker.mjs", { type: "module" })); // there: overPort(self)
  * ```
+ *
+ * @param port - a `MessagePort`, a `Worker`, or a worker's own global scope
+ * @param given - options of the wire, and `onerror`
  */
 export function overPort(port: Port, given: ChannelOptions = {}): Wire {
   const { onerror, ...options } = checked(given, "overPort()");
@@ -55,6 +58,9 @@ export function overPort(port: Port, given: ChannelOptions = {}): Wire {
  * ```js
  * const wire = overSocket(new WebSocket("wss://…"));
  * ```
+ *
+ * @param socket - a `WebSocket`; `reconnect(socket)` of the result takes the next one
+ * @param given - options of the wire, and `onerror`
  */
 export function overSocket(
   socket: Socket,

@@ -20,8 +20,10 @@ import { moreTime, type RemoteTensor, Sending } from "./sending.js";
 /** Options of a {@link Wire}. */
 export interface WireOptions {
   /**
-   * Called with each frame to send: its header, and the elements that follow it (empty if none).
-   * Both are valid during the call only. `joined` makes one message of them.
+   * Called with each frame to send; `joined` makes one message of its two parts.
+   *
+   * @param header - valid during the call only
+   * @param payload - the elements that follow it, or none; valid during the call only
    */
   send(header: Bytes, payload: Uint8Array): void;
   /** Called after each write of the other side that has arrived completely. */
@@ -91,7 +93,10 @@ export class Wire {
   #hellos = 0;
   #helloAt = Number.NEGATIVE_INFINITY;
 
-  /** @throws RangeError for sizes that cannot be */
+  /**
+   * @param options - `send`, what is called when tensors arrive, and sizes in bytes
+   * @throws RangeError for sizes that cannot be
+   */
   constructor(options: WireOptions) {
     checkOptions<WireOptions>(options, "a Wire", WIRE_NAMES, "send");
     const { piece = 1 << 20, limit = 2 ** 30, device, now } = options;
@@ -122,10 +127,10 @@ export class Wire {
   }
 
   /**
-   * Sends a tensor under a name: one copy of a piece at a time. Its memory must not change until
-   * `ready` of the result resolves. It takes the place of an earlier one of that name, which is
-   * freed then.
+   * Sends a tensor: one copy of a piece at a time.
    *
+   * @param name - the new tensor takes the place of an earlier one of that name, which is freed then
+   * @param tensor - its memory must not change until `ready` of the result resolves
    * @returns the other side's tensor, to write to it again
    * @throws UnsupportedError for a dtype that safetensors lacks
    */
@@ -134,7 +139,11 @@ export class Wire {
     return this.#sending.open(name, tensor);
   }
 
-  /** The other side's tensor of that name, as soon as it has arrived completely; the endpoint's. */
+  /**
+   * The other side's tensor, as soon as it has arrived completely; the endpoint's.
+   *
+   * @param name - the name that it was sent under
+   */
   get(name: string): Promise<Tensor> {
     return new Promise((resolve, reject) => {
       this.#check();

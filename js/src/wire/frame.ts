@@ -125,7 +125,12 @@ export function cut(text: string): string {
   return text.length > MOST_NAME ? [...text].slice(0, MOST_NAME).join("") : text;
 }
 
-/** Header and elements as one message. */
+/**
+ * One message of a frame.
+ *
+ * @param header - what `send` got
+ * @param payload - the elements
+ */
 export function joined(header: Uint8Array, payload: Uint8Array): Bytes {
   return concat([header, payload]);
 }

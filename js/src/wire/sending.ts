@@ -54,7 +54,11 @@ export class RemoteTensor {
     return this._write(source, 0, this.shape);
   }
 
-  /** A part to write: some of the first axis, as [start, stop]. */
+  /**
+   * A part to write.
+   *
+   * @param rows - [start, stop] of the first axis
+   */
   slice([start, stop]: readonly [number, number]): {
     write(source: Tensor | AnyTypedArray | Exchangeable): Promise<void>;
   } {

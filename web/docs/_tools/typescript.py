@@ -10,11 +10,11 @@ from repository import BUILD, ROOT
 
 TYPEDOC = BUILD / "typedoc"
 LIBRARIES = ROOT / "build" / "libraries" / "node_modules"
-# Errors are thrown, not made, by programs, and Pyodide's own types are its own.
+# Errors are thrown, not made, by programs, and some types describe objects of others.
 UNDESCRIBED = re.compile(
     r"has an @param with name|"
-    r"warning\] (?!\S*(?:Error|Pyodide)\.).* \(Parameter\), defined in "
-    r"\S*js/src/(?:core|pyodide|webgpu)/"
+    r"warning\] (?!\S*(?:Error|Pyodide|Port|Socket|Handle|__type)\.).* \(Parameter\), defined in "
+    r"\S*js/src/(?:core|exchange|open|pyodide|webgpu|wire)/"
 )
 FIRST = """\
 What programs can import, by the name that they import it by. Types of browsers (`GPUDevice`,
