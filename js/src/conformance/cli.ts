@@ -3,8 +3,7 @@
  * `npx dlpack-web conformance FILE.mjs`: runs the suite on the default export of a file, and on its
  * export `consume` where there is one. Its exports `device` (a `GPUDevice`, or a promise of one),
  * `dtypes`, `makeFaulty` and `requestDevice` are passed on; without a device, the runtime is asked
- * for one. Exits with 1 if a
- * rule is broken, and with 2 if there is nothing to test.
+ * for one. Exits with 1 if a rule is broken, and with 2 if there is nothing to test.
  */
 import process from "node:process";
 import { pathToFileURL } from "node:url";
@@ -74,13 +73,16 @@ interface Adapter {
 }
 
 function print(what: string, { ok, rules }: Report): boolean {
-  console.log(
-    `${what}: ${ok ? "no rule of js/EXCHANGE.md is broken" : "breaks rules of js/EXCHANGE.md"}`,
-  );
   for (const { id, ok, skipped, message = "" } of rules) {
     const word = skipped ? "skipped" : ok ? "ok" : "FAILED";
     console.log(`  ${id.padEnd(4)} ${word.padEnd(8)} ${message}`.trimEnd());
   }
+  // Last, where a terminal shows it.
+  const broken = rules.filter(({ ok }) => !ok).map(({ id }) => id);
+  const verdict = ok
+    ? "no rule of js/EXCHANGE.md is broken"
+    : `breaks rules of js/EXCHANGE.md: ${broken}`;
+  console.log(`${what}: ${verdict}`);
   return ok;
 }
 
