@@ -4,14 +4,16 @@ import re
 from typing import Any
 
 MARKS = re.compile(r"(?<![`\\])(\*|\||(?<=\w)_(?=\W|$))")
-CODE = re.compile(r"(`+[^`]+`+)")
+# Code, and what the list of parameters makes of numpydoc's "optional".
+CODE = re.compile(r"(`+[^`]+`+|\*optional\*)")
 
 
 def escaped(line: str) -> str:
     """A line with its marks escaped, except in `code`."""
     parts = CODE.split(line)
     return "".join(
-        part if part.startswith("`") else MARKS.sub(r"\\\1", part) for part in parts
+        part if part.startswith(("`", "*optional*")) else MARKS.sub(r"\\\1", part)
+        for part in parts
     )
 
 

@@ -69,7 +69,7 @@ async function start({ signals }) {
     const { connect } = await ours;
     await connect(pyodide, { wheel: at(`../../../packages/${file}`) });
   } catch (error) {
-    problem = `dlpack-web is not to be had here: ${error.message}`;
+    problem = `dlpack-web cannot be loaded: ${error.message}`;
   }
   say(3);
   for (const [i, bytes] of (await files).entries()) {
