@@ -32,6 +32,7 @@ from ._tensor.inspect import inspect
 from ._tensor.making import empty, from_gpu_buffer, from_js, to_host, to_js
 from ._tensor.tensor import Tensor, from_buffer, from_dlpack
 
+#: The version of the package.
 __version__ = "0.1.0"
 
 __all__ = [
