@@ -185,14 +185,23 @@ async def share_device(
 
 
 def stats() -> list[dict[str, Any]]:
-    """What each registered device holds and has done, in bytes unless stated otherwise.
+    """What each registered device holds and has done.
 
-    device, lost (why, or None); buffers (their number) and bytes of tensors; idleBytes:
-    pooled for reuse; created and reused (numbers of buffers); up, down and copied:
-    uploaded, read back and copied between buffers; copies: how many copies those took,
-    one for each tensor; taken: buffers handed out by `gpu_buffer`, which the garbage
-    collector frees.
+    Returns
+    -------
+    list of dict
+        A row for each device:
 
+        - device, lost: its name, and why it was lost or None.
+        - buffers, bytes: number of the tensors' buffers, and their bytes.
+        - idleBytes: pooled for reuse.
+        - created, reused: numbers of buffers.
+        - up, down, copied: bytes uploaded, read back and copied between buffers.
+        - copies: how many copies those took, one for each tensor.
+        - taken: buffers handed out by `gpu_buffer`, which the garbage collector frees.
+
+    Examples
+    --------
     >>> device = await dlw.webgpu.request_device(label="counted")
     >>> t = dlw.from_dlpack(np.arange(3.0), device=device)
     >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
