@@ -1,10 +1,16 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * three.js: CPU tensors are the arrays of attributes, GPU tensors the buffers that a
- * WebGPURenderer keeps for storage attributes.
+ * three.js: CPU tensors are the arrays of attributes and textures, GPU tensors the buffers that a
+ * WebGPURenderer keeps for attributes.
  */
 
-import { type DType, dtypeNamed, dtypeOfArray, type TypedArray } from "../core/dtype.js";
+import {
+  type DType,
+  type DTypeName,
+  dtypeNamed,
+  dtypeOfArray,
+  type TypedArray,
+} from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { keeping } from "../core/releasing.js";
@@ -19,6 +25,9 @@ export interface Three {
   BufferAttribute: new (array: any, itemSize: number) => any;
   Float16BufferAttribute?: new (array: any, itemSize: number) => any;
   StorageBufferAttribute?: new (array: any, itemSize: number) => any;
+  DataTexture?: new (...args: any[]) => any;
+  Data3DTexture?: new (...args: any[]) => any;
+  DataArrayTexture?: new (...args: any[]) => any;
 }
 
 /** A `WebGPURenderer`, as far as it is used here. */
@@ -34,6 +43,13 @@ export interface Attribute {
   readonly itemSize: number;
 }
 
+/** A `DataTexture`, `Data3DTexture` or `DataArrayTexture`, as far as it is used here. */
+export interface Texture {
+  readonly image: { data: unknown; width: number; height: number; depth?: number };
+  readonly format: number;
+  readonly type: number;
+}
+
 /** An `InterleavedBufferAttribute`: every `stride` elements of its buffer, some from `offset` on. */
 interface Interleaved extends Attribute {
   readonly data: { readonly stride: number };
@@ -47,18 +63,55 @@ export interface FromThreeOptions extends common.TakeOptions {
 }
 
 /** Options of {@link toThree}. */
-export interface ToThreeOptions extends common.GiveOptions {
+export interface ToThreeOptions<K extends Kind = Kind> extends common.GiveOptions {
+  /**
+   * The class of the result: an attribute is the default. A "DataTexture" is for a CPU tensor of shape
+   * [height, width, channels], the others for [depth, height, width, channels].
+   */
+  kind?: K | undefined;
   /** The renderer that a GPU tensor is for. */
   renderer?: Renderer | undefined;
-  /** Usage flags of its GPUBuffer: default STORAGE, for computing; add VERTEX for drawing. */
+  /**
+   * Usage flags of its GPUBuffer: default STORAGE, for computing; add VERTEX for drawing, which
+   * float16 needs.
+   */
   usage?: number | undefined;
   /** Elements of an item; default the last of several axes. */
   itemSize?: number | undefined;
 }
 
 const STORAGE = 128;
-const ON_GPU = ["float32", "int32", "uint32"];
-const ON_CPU = [...ON_GPU, "int8", "uint8", "int16", "uint16", "float16"];
+const VERTEX = 32;
+const ON_GPU = ["float32", "int32", "uint32", "float16"];
+const ON_CPU = [...ON_GPU, "int8", "uint8", "int16", "uint16"];
+
+const NEEDED = "a BufferAttribute or a texture of data";
+
+/** Axes of a texture's tensor, the last one its channels. */
+const AXES = { DataTexture: 3, Data3DTexture: 4, DataArrayTexture: 4 };
+const KINDS = Object.keys(AXES);
+type TextureKind = keyof typeof AXES;
+type Kind = "BufferAttribute" | TextureKind;
+/** The constants of three.js for textures with one to four channels. */
+const FORMATS = [
+  ["RedFormat", "RedIntegerFormat", "AlphaFormat"],
+  ["RGFormat", "RGIntegerFormat"],
+  ["RGBFormat", "RGBIntegerFormat"],
+  ["RGBAFormat", "RGBAIntegerFormat"],
+];
+/** Those for a texture's elements; the first three can be made here. */
+const TYPES: Partial<Record<DTypeName, string>> = {
+  uint8: "UnsignedByteType",
+  float16: "HalfFloatType",
+  float32: "FloatType",
+  int8: "ByteType",
+  int16: "ShortType",
+  uint16: "UnsignedShortType",
+  int32: "IntType",
+  uint32: "UnsignedIntType",
+};
+const constantOf = (three: Three, name = "") => (three as { [name: string]: any })[name];
+const IN_TEXTURES = Object.keys(TYPES).slice(0, 3);
 
 /**
  * Starts a renderer on a device.
@@ -83,17 +136,21 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
  * A tensor over the elements of an attribute, of shape [count, itemSize] ([count] for 1): its
  * array, or with a renderer the buffer on the GPU, which stays when the attribute is destroyed. One
  * of an interleaved buffer is strided, a `Float16BufferAttribute` is float16, and a normalized one has
- * its integers. Nothing is copied.
+ * its integers. A texture's data have the shape [height, width, channels], after [depth] if it has
+ * one. Nothing is copied.
  *
- * @throws UnsupportedError if the renderer has no buffer for it yet, or pads its items to 16 bytes;
+ * @throws UnsupportedError if the renderer has no buffer for it yet, pads its items of 32 bits, or has
+ * replaced the bits of a `Float16BufferAttribute` by integers; for a texture with a renderer, and for
+ * other than elements of a format's channels; RangeError for a texture with another number of them;
  * CopyError
  */
 export function fromThree(
-  _three: Three,
-  attribute: Attribute | Exchangeable,
+  three: Three,
+  attribute: Attribute | Texture | Exchangeable,
   options: FromThreeOptions = {},
 ): Tensor {
-  if (!isAttribute(attribute)) return common.takeOther(attribute, "a BufferAttribute", options);
+  if (isTexture(attribute)) return ofTexture(three, attribute, options);
+  if (!isAttribute(attribute)) return common.takeOther(attribute, NEEDED, options);
   const { count, itemSize } = attribute;
   const { renderer, copy } = options;
   const shape = itemSize === 1 ? [count] : [count, itemSize];
@@ -109,13 +166,17 @@ export function fromThree(
   }
   const { backend } = renderer;
   const owner = ownerOf(attribute);
-  const buffer: GPUBuffer | undefined = backend.get?.(owner)?.buffer;
+  const found: { buffer?: GPUBuffer; _paddedItemSize?: number } | undefined = backend.get?.(owner);
+  const buffer = found?.buffer;
   if (!buffer) {
     throw new UnsupportedError(
       "this renderer has no GPUBuffer for the attribute: render or compute with it first, on WebGPU",
     );
   }
-  checkItem(type.name, isInterleaved(attribute) ? 1 : itemSize);
+  // Items of halves that are not of whole words, for which three.js has no shader.
+  const padded = type.step < 4 && found?._paddedItemSize;
+  if (padded) place.strides = [padded, 1];
+  else checkItem(type.name, isInterleaved(attribute) ? 1 : itemSize);
   watchDestroy(backend);
   const made = common.lending(borrow(owner), (release) =>
     Tensor.fromGPUBuffer(buffer, {
@@ -124,7 +185,7 @@ export function fromThree(
       strides: place.strides,
       byteOffset: (place.offset ?? 0) * type.step,
       dtype: type.name,
-      // An interleaved attribute's elements are followed by another attribute's.
+      // Elements of another attribute, or padding, follow those of the last item.
       capacity: place.strides ? undefined : buffer.size,
       release,
     }),
@@ -144,10 +205,43 @@ function typeOf(attribute: Attribute): DType {
   const { array } = attribute;
   const type = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
   if (type === undefined) throw new UnsupportedError("this attribute has no typed array");
-  // three.js has the raw bits of float16.
   const owner = ownerOf(attribute) as { isFloat16BufferAttribute?: unknown };
-  const isHalf = owner.isFloat16BufferAttribute === true && type.name === "uint16";
-  return isHalf ? dtypeNamed("float16") : type;
+  if (owner.isFloat16BufferAttribute !== true) return type;
+  // three.js has the raw bits of float16, which its WebGPURenderer takes for integers.
+  if (type.step === 2) return dtypeNamed("float16");
+  throw new UnsupportedError(
+    "a WebGPURenderer has replaced the bits of this Float16BufferAttribute by 32-bit integers, which it " +
+      "draws wrong: use a BufferAttribute of a Float16Array",
+    { given: type.name, needed: "float16" },
+  );
+}
+
+function isTexture(x: Attribute | Texture | Exchangeable): x is Texture {
+  return KINDS.some((kind) => (x as { [is: string]: any } | null)?.[`is${kind}`]);
+}
+
+function ofTexture(three: Three, texture: Texture, { renderer, copy }: FromThreeOptions): Tensor {
+  const { image, format, type } = texture;
+  const is = (value: number, name?: string) => constantOf(three, name) === value;
+  const channels = 1 + FORMATS.findIndex((names) => names.some((name) => is(format, name)));
+  const dtype = Object.entries(TYPES).find(([, name]) => is(type, name))?.[0] as DTypeName;
+  if (renderer) {
+    throw new UnsupportedError(
+      "fromThree takes a texture's data without a renderer: webgpu.fromImage() takes the GPUTexture, " +
+        "renderer.backend.get(texture).texture",
+    );
+  }
+  const { data, depth, height, width } = image ?? {};
+  if (!ArrayBuffer.isView(data) || !channels || !dtype) {
+    throw new UnsupportedError(
+      `this texture has no typed array with 1 to 4 elements for each pixel (format ${format}, type ` +
+        `${type} of three.js)`,
+    );
+  }
+  const shape = [...(depth === undefined ? [] : [depth]), height, width, channels];
+  const made =
+    common.shareOf(image, shape) ?? Tensor.fromTypedArray(data as TypedArray, { dtype, shape });
+  return common.copiedIf(copy, made);
 }
 
 /** The object that three.js keeps the buffer for: interleaved attributes share it. */
@@ -189,20 +283,24 @@ const lent = new WeakMap<object, Tensor>();
 
 /**
  * An attribute of a tensor's elements: a `BufferAttribute` over its memory for a CPU tensor, or a
- * `StorageBufferAttribute` whose GPUBuffer the tensor's is. It holds the memory until the renderer
- * destroys the attribute, or it is garbage-collected.
+ * `StorageBufferAttribute` whose GPUBuffer the tensor's is; or with `kind` a texture of a CPU tensor's.
+ * It holds the memory until the renderer destroys the attribute, or it is garbage-collected.
  *
  * @throws CopyError, UnsupportedError for other dtypes and for GPU items of 3, DeviceError;
- * RangeError for an `itemSize` that does not divide the elements
+ * RangeError for an `itemSize` that does not divide the elements, and for a texture's shape
  */
-export function toThree<L extends Three>(
+export function toThree<L extends Three, K extends Kind = "BufferAttribute">(
   three: L,
   x: Exchangeable,
-  options: ToThreeOptions = {},
-): InstanceType<L["BufferAttribute"]> {
-  const { copy, renderer, usage = STORAGE } = options;
+  options: ToThreeOptions<K> = {},
+): InstanceType<NonNullable<L[K]>> {
+  const { copy, kind, renderer, usage = STORAGE } = options;
   return keeping(fit(x, { copy, needs: { offset: 0, usage } }), (held) => {
+    if (kind && kind !== "BufferAttribute") return giveTexture(three, held, kind);
     const { dtype, shape, size } = held;
+    const { View } = held._managed.dtype;
+    const isHalf = dtype === "float16";
+    const areBits = isHalf && View.name !== "Float16Array";
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
     if (!(itemSize >= 1 && size % itemSize === 0)) {
       throw new RangeError(
@@ -211,7 +309,7 @@ export function toThree<L extends Three>(
     }
     if (!held.device.gpu) {
       common.checkDType("three.js", dtype, ON_CPU);
-      return dtype === "float16" ? giveHalves(three, held, itemSize) : give(three, held, itemSize);
+      return areBits ? giveHalves(three, held, itemSize) : give(three, held, itemSize);
     }
     const { StorageBufferAttribute } = three;
     if (!renderer || !StorageBufferAttribute) {
@@ -222,8 +320,15 @@ export function toThree<L extends Three>(
     const { backend } = renderer;
     common.checkDevice("this renderer", held, backend.device);
     checkItem(dtype, itemSize);
+    if (isHalf && (areBits || !(usage & VERTEX))) {
+      throw new UnsupportedError(
+        "three.js has float16 on WebGPU for drawing: pass usage: GPUBufferUsage.VERTEX, in an engine with " +
+          "Float16Array, or float32",
+        { given: dtype },
+      );
+    }
     // three.js only reads the class of an empty array.
-    const made = new StorageBufferAttribute(new held._managed.dtype.View(0), itemSize);
+    const made = new StorageBufferAttribute(new View(0), itemSize);
     made.count = size / itemSize;
     backend.get(made).buffer = held.buffer;
     lent.set(made, held);
@@ -251,6 +356,34 @@ function giveHalves({ Float16BufferAttribute }: Three, held: Tensor, itemSize: n
   made.count = held.size / itemSize;
   common.alias(made, "array", held, () => common.viewAs(Uint16Array, held.data));
   return made;
+}
+
+/** A texture over a CPU tensor's elements, which is uploaded when it is first drawn. */
+function giveTexture(three: Three, held: Tensor, kind: TextureKind): any {
+  const { dtype, shape } = held;
+  const [channels = 0, width, height, depth] = [...shape].reverse();
+  const [name] = FORMATS[channels - 1] ?? [];
+  const Texture = Object.hasOwn(AXES, kind) && three[kind];
+  if (!Texture)
+    throw new TypeError(`three.js has no "${kind}" in this module: kind is one of ${KINDS}`);
+  if (shape.length !== AXES[kind] || !name) {
+    throw new RangeError(
+      `a ${kind} is of a tensor [${AXES[kind] > 3 ? "depth, " : ""}height, width, channels] with 1 to 4 ` +
+        `channels, not [${shape}]`,
+    );
+  }
+  common.onCPU(`a ${kind}`, held);
+  common.checkDType("a texture of three.js", dtype, IN_TEXTURES);
+  const made = new Texture(null, width, height, depth);
+  const isHalf = dtype === "float16"; // of which WebGL takes the bits alone
+  common.alias(made.image, "data", held, () =>
+    isHalf ? common.viewAs(Uint16Array, held.data) : held.data,
+  );
+  return Object.assign(made, {
+    format: constantOf(three, name),
+    type: constantOf(three, TYPES[dtype]),
+    needsUpdate: true,
+  });
 }
 
 /** Makes destroying an attribute end only its own hold on a buffer. */

@@ -191,6 +191,57 @@ test("three.js: float16 needs the class that three.js has for it", () => {
   tensor.release();
 });
 
+const constants = { ...THREE };
+/** The elements of a texture, with the constants that three.js has for them. */
+const PIXELS = [
+  [Uint8Array, "UnsignedByteType", "uint8"],
+  [Uint8ClampedArray, "UnsignedByteType", "uint8"],
+  [Int8Array, "ByteType", "int8"],
+  [Int16Array, "ShortType", "int16"],
+  [Uint16Array, "UnsignedShortType", "uint16"],
+  [Uint16Array, "HalfFloatType", "float16"],
+  [Int32Array, "IntType", "int32"],
+  [Uint32Array, "UnsignedIntType", "uint32"],
+  [Float32Array, "FloatType", "float32"],
+];
+const FORMATS = [
+  ["RedFormat", "RedIntegerFormat", "AlphaFormat"],
+  ["RGFormat", "RGIntegerFormat"],
+  ["RGBFormat", "RGBIntegerFormat"],
+  ["RGBAFormat", "RGBAIntegerFormat"],
+];
+
+for (const [View, type, dtype] of PIXELS) {
+  test(`three.js: textures of ${View.name}, ${type}`, () => {
+    for (const [i, names] of FORMATS.entries()) {
+      const channels = i + 1;
+      const data = View.from({ length: 6 * channels }, (_, k) => 2 * k);
+      for (const format of names) {
+        const texture = new THREE.DataTexture(data, 2, 3, constants[format], constants[type]);
+        const tensor = fromThree(THREE, texture);
+        assert.deepEqual([tensor.dtype, tensor.shape], [dtype, [3, 2, channels]], format);
+        assert.equal(tensor.data.buffer, data.buffer);
+        const volume = Object.assign(new THREE.Data3DTexture(data, 1, 2, 3), {
+          format: constants[format],
+          type: constants[type],
+        });
+        const layers = fromThree(THREE, volume, { copy: true });
+        assert.deepEqual([layers.shape, layers.data], [[3, 2, 1, channels], tensor.data]);
+        assert.notEqual(layers.data.buffer, data.buffer);
+        if (["uint8", "float16", "float32"].includes(dtype)) {
+          const back = toThree(THREE, layers, { kind: "DataArrayTexture" });
+          assert.equal(back.image.data.buffer, layers.data.buffer);
+          assert.deepEqual([back.type, back.format], [constants[type], constants[names[0]]]);
+          const { width, height, depth } = back.image;
+          assert.deepEqual([width, height, depth, back.version], [1, 2, 3, 1]);
+          back.image.data = null; // which releases
+        }
+        for (const each of [tensor, layers]) each.release();
+      }
+    }
+  });
+}
+
 // --- ndarray ------------------------------------------------------------------------------------
 
 for (const { name, components } of [...dtypes, dtypeNamed("float32x2"), dtypeNamed("int4", true)]) {

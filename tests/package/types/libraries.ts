@@ -70,10 +70,13 @@ export async function all(
     fromOrt(ort, toOrt(ort, gpu)),
     fromTfjs(tf, toTfjs(tf, gpu)),
     fromThree(three, toThree(three, gpu, { itemSize: 4 })),
+    fromThree(three, toThree(three, halves, { kind: "DataTexture" })),
     fromTransformers(transformers, toTransformers(transformers, gpu)),
   ];
   // @ts-expect-error: no such option
   toOrt(ort, gpu, { copies: true });
+  // @ts-expect-error: no such class
+  toThree(three, gpu, { kind: "CubeTexture" });
   // @ts-expect-error: not a tensor
   toOrt(ort, values);
   // @ts-expect-error: "refuse" or "mask"
