@@ -5,13 +5,13 @@ const SHADER = `
 @fragment fn paint() -> @location(0) vec4f { return vec4f(1, 0, 0, 1); }`;
 
 /** The pixel under a triangle whose corners are in `buffer`, which has to be the tensor's own. */
-export async function drawn(device, buffer, tensor) {
+export async function drawn(device, buffer, tensor, format = "float32x2") {
   if (buffer !== tensor.buffer) throw new Error("the library has another buffer");
   const module = device.createShaderModule({ code: SHADER });
-  const attributes = [{ shaderLocation: 0, offset: 0, format: "float32x2" }];
+  const attributes = [{ shaderLocation: 0, offset: 0, format }];
   const pipeline = device.createRenderPipeline({
     layout: "auto",
-    vertex: { module, buffers: [{ arrayStride: 8, attributes }] },
+    vertex: { module, buffers: [{ arrayStride: tensor.nbytes / 3, attributes }] },
     fragment: { module, targets: [{ format: "rgba8unorm" }] },
   });
   const texture = device.createTexture({
