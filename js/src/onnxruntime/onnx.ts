@@ -77,7 +77,9 @@ export function isUTF8(text: Uint8Array): boolean {
 /** What onnxruntime-web changes in a string, in words; undefined: nothing. */
 export function flawOf(text: Uint8Array): string | undefined {
   if (!isUTF8(text)) return "bytes that are not UTF-8";
-  return text.includes(0) ? "NUL" : undefined;
+  if (text.includes(0)) return "NUL";
+  // Which its TextDecoder takes for a byte order mark where a string begins.
+  return textOf(text).includes("\ufeff") ? "U+FEFF" : undefined;
 }
 
 /** The nested messages, or strings, in the fields with a number. */

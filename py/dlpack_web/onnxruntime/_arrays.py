@@ -1,6 +1,6 @@
 """onnxruntime's names for types, and arrays, lists and strings in the form that it takes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -94,8 +94,10 @@ def check_masks(values: Any) -> None:
                 check_masks(each)
 
 
-def strings_of(name: str, values: Any) -> "tuple[list[str], tuple[int, ...]]":
-    """The strings of a list or array, and its shape."""
+def strings_of(
+    name: str, values: Any, returned: bool
+) -> "tuple[list[str], tuple[int, ...]]":
+    """The strings of a list or array, and its shape. returned: they may be results."""
     check_masks(values)
     is_list = isinstance(values, list)
     array = np.array(values, object) if is_list else np.asarray(values)
@@ -117,7 +119,7 @@ def strings_of(name: str, values: Any) -> "tuple[list[str], tuple[int, ...]]":
         texts = [
             each.decode() if array.dtype.kind == "S" else str(each) for each in found
         ]
-        check_texts(texts, f"input {name}")
+        check_texts(texts, f"input {name}", _CHANGED if returned else _CUT)
     except UnicodeEncodeError as error:
         if array.dtype.kind == "U":  # onnxruntime's class for these
             raise worded(Fail, str(error)) from None
@@ -125,15 +127,24 @@ def strings_of(name: str, values: Any) -> "tuple[list[str], tuple[int, ...]]":
     return texts, array.shape
 
 
-def check_texts(texts: Iterable[str], place: str) -> None:
-    """NotImplemented for a string with NUL, where onnxruntime-web would end it;
-    UnicodeEncodeError for one with a lone surrogate, which UTF-8 cannot have."""
+# What onnxruntime-web changes in strings that it gets, and in those that it returns.
+_CUT = {"\0": ("NUL", "cut off there", r"\0")}
+_CHANGED = {**_CUT, "\ufeff": ("U+FEFF", "leave out of results", r"\ufeff")}
+
+
+def check_texts(
+    texts: Iterable[str], place: str, changed: Mapping[str, tuple[str, ...]] = _CUT
+) -> None:
+    """NotImplemented for a string that onnxruntime-web would change, such as one with
+    NUL; UnicodeEncodeError for one with a lone surrogate, which UTF-8 cannot have."""
     for text in texts:
-        if "\0" in text:
-            raise unsupported(
-                f"{place} has a string with NUL, {_cut(text)}, which onnxruntime-web would cut "
-                r"off there: remove the NUL, for example with text.replace('\0', '')"
-            )
+        for character, (name, becomes, escape) in changed.items():
+            if character in text:
+                raise unsupported(
+                    f"{place} has a string with {name}, {_cut(text)}, which "
+                    f"onnxruntime-web would {becomes}: remove the {name}, for example "
+                    f"with text.replace('{escape}', '')"
+                )
         if text.isascii():
             continue
         try:

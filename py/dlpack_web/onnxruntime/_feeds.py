@@ -62,9 +62,11 @@ class Feeds:
         overridable: list[NodeArg],
         device: Device | None,
         indices: Mapping[str, int],
+        returns_strings: bool,
     ) -> None:
         """indices: the inputs that are indices into a value of the model, with its
         extent."""
+        self._returns_strings = returns_strings
         self._required = {arg.name for arg in inputs}
         self._inputs = {
             arg.name: (i, arg, DTYPES.get(arg.type))
@@ -129,7 +131,7 @@ class Feeds:
                 )
             try:
                 if arg.type == "tensor(string)":
-                    strings[str(i)] = _strings(arg, value)
+                    strings[str(i)] = _strings(arg, value, self._returns_strings)
                 else:
                     found.append((i, self._tensor(arg, value)))
             except BufferError as error:
@@ -203,7 +205,7 @@ def _listed(arg: NodeArg, values: list[Any]) -> Array:
         ) from None
 
 
-def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
+def _strings(arg: NodeArg, value: Any, returned: bool) -> dict[str, Any]:
     """Strings in JavaScript's form."""
     if isinstance(value, Tensor):
         raise invalid(
@@ -212,7 +214,7 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
         )
     if not isinstance(value, list):
         _check_is_array(arg, value)
-    data, shape = strings_of(arg.name, value)
+    data, shape = strings_of(arg.name, value, returned)
     _check_shape(arg, shape)
     return {"data": data, "dims": list(shape)}
 

@@ -203,8 +203,12 @@ def model_of(
 ) -> tuple[Any, dict[str, Any]]:
     """The model in JavaScript's form, and the files with its weights."""
     files = {name: javascript.js_bytes(data) for name, data in options._files.items()}
+    folder = options._folder
     if isinstance(source, bytes):
-        return javascript.js_bytes(source), files
+        model = javascript.js_bytes(source)
+        return model, files if folder is None else _with_those_in(
+            folder, model, files, ort
+        )
     if javascript.is_js(source) and getattr(source, "href", None):  # a JavaScript URL
         return str(source.href), files
     if not isinstance(source, (str, os.PathLike)):
@@ -216,11 +220,9 @@ def model_of(
         raise worded(InvalidProtobuf, f"Load model from {path} failed: it is a folder")
     if os.path.isfile(path):
         model = javascript.read_file(path)
-        for name in ort.filesOf(model):
-            beside = posixpath.join(posixpath.dirname(path), name)
-            if name not in files and os.path.isfile(beside):
-                files[name] = javascript.read_file(beside)
-        return model, files
+        if folder is None:
+            folder = posixpath.dirname(path)
+        return model, _with_those_in(folder, model, files, ort)
     if "://" in path or path.startswith(("blob:", "data:")):
         return path, files
     raise worded(
@@ -228,6 +230,19 @@ def model_of(
         f"Load model from {path} failed:Load model {path} failed. File doesn't "
         "exist in Pyodide's file system; write a URL in full, with https://",
     )
+
+
+def _with_those_in(
+    folder: str, model: Any, files: dict[str, Any], ort: Any
+) -> dict[str, Any]:
+    """The files, and those of the model's others that the folder has."""
+    paths = {name: posixpath.join(folder, name) for name in ort.filesOf(model)}
+    found = {
+        name: javascript.read_file(path)
+        for name, path in paths.items()
+        if name not in files and os.path.isfile(path)
+    }
+    return files | found
 
 
 class Opened(NamedTuple):

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from inspect import Parameter, Signature
+from operator import index
 from typing import Any, NoReturn
 
 from .._tensor.device import CPU, Device, parse_device
@@ -155,6 +156,7 @@ def _refused(why: str, *names: str) -> Any:
 
 
 _BY_NAME = Parameter.POSITIONAL_OR_KEYWORD
+_FOLDER = "session.model_external_initializers_file_folder_path"
 _PASS_PROVIDERS = "pass providers=[...] to InferenceSession"
 
 
@@ -211,13 +213,30 @@ class SessionOptions(_Options):
         lengths: Sequence[int],
     ) -> None:
         """Passes the contents of files with the model's weights, by the model's names
-        for them. Files beside the model are found without this."""
+        for them; they are copied. Files beside the model are found without this, and
+        those of a model given as bytes in the folder of the entry
+        "session.model_external_initializers_file_folder_path"."""
+        if isinstance(file_names, (str, bytes)):
+            raise TypeError(f"file_names must be a list of names: [{file_names!r}]")
         if not len(file_names) == len(buffers) == len(lengths):
             raise RuntimeError(
                 "Expecting file names, buffers and lengths to be of equal length"
             )
-        for name, data, length in zip(file_names, buffers, lengths, strict=True):
-            self._files[name] = bytes(memoryview(data).cast("B")[:length])
+        files = dict(self._files)
+        for given, data, length in zip(file_names, buffers, lengths, strict=True):
+            name, view = _text(given), memoryview(data)
+            if index(length) < 0 or not view.c_contiguous or name in files:
+                raise RuntimeError(
+                    f"file {name!r} must be given once, as contiguous bytes with their "
+                    "number"
+                )
+            files[name] = view.tobytes()[:length]
+        self._files = files
+
+    @property
+    def _folder(self) -> str | None:
+        """The folder of the weights' files, if it is not the model's."""
+        return self._entries.get(_FOLDER)
 
     def has_providers(self) -> bool:
         """False: pass providers to the session."""
@@ -255,6 +274,8 @@ class SessionOptions(_Options):
         }
         if not self.enable_mem_pattern:
             found["enableMemPattern"] = False
+        if self._folder is not None:  # its files are passed with the model
+            del found["extra"][_FOLDER]
         if self._dimensions:
             found["freeDimensionOverrides"] = dict(self._dimensions)
         return found

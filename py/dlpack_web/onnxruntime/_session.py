@@ -168,7 +168,11 @@ class InferenceSession(RefusedMethods):
         }
         self._meta = ModelMetadata(**known)
         self._feeds = Feeds(
-            self._inputs, self._overridable, self._device, graph["indices"]
+            self._inputs,
+            self._overridable,
+            self._device,
+            graph["indices"],
+            any(arg.type == "tensor(string)" for arg in outputs),
         )
         self._plan_of_all: Plan | None = None  # for all outputs
 

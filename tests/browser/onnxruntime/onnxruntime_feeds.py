@@ -1,9 +1,16 @@
 """What a feed says beyond its bytes: masks, byte order, NUL, and NumPy's default integer, which has 32
 bits here. What native onnxruntime answers is in tests/foreign/onnxruntime."""
 
+import re
+
+import js
 import numpy as np
 import pytest
-from onnx_models import TYPES, graph, node, one_node
+from gpu_world import run as wait
+from js import harness
+from onnx_models import TYPES, graph, message, node, number, one_node
+from onnx_models import text as text_field
+from pyodide.ffi import JsException, to_js
 
 from dlpack_web import onnxruntime as ort
 
@@ -172,6 +179,66 @@ def test_strings_with_nul_are_refused(text):
             run("string", strings)
 
 
+@pytest.mark.parametrize("text", ["\ufeff" + "x" * 20, "a \ufeff"])
+def test_strings_that_would_lose_a_mark_are_refused(text):
+    """onnxruntime-web takes U+FEFF for a byte order mark where a result begins."""
+    for strings in ([text], np.array([["a", text]]), ort.OrtValue(np.array([text]))):
+        with pytest.raises(errors.NotImplemented, match=r"with U\+FEFF, .* of results"):
+            run("string", strings)
+    # Where no result is a string, it reads them right.
+    pattern = text_field(1, "pattern") + text_field(4, "^\ufeffx*$") + number(20, 3)
+    model = graph(
+        [node("RegexFullMatch", ("x",), ("y",), pattern)],
+        [("x", "string", ("N",))],
+        [("y", "bool", ("N",))],
+    )
+    session = ort.InferenceSession(model, providers=CPU)
+    (matches,) = session.run(None, {"x": [text, "x" * 20]})
+    assert matches.tolist() == [text[0] == "\ufeff", False]
+
+
+@pytest.mark.parametrize(
+    ("text", "flaw"),
+    [
+        ("é" * 40, None),
+        ("\U0001f600", None),
+        ("a\0b", "NUL"),
+        ("\ufeff" + "x" * 20, r"U\+FEFF"),
+        (b"\xed\xa0\x80", "bytes that are not UTF-8"),  # a lone surrogate
+        (b"a\xff", "bytes that are not UTF-8"),
+    ],
+)
+def test_strings_of_the_model_are_returned_as_they_are_or_refused(text, flaw):
+    value = message(4, text if isinstance(text, bytes) else text.encode())
+    nodes = [
+        node(
+            "Constant",
+            (),
+            ("y",),
+            text_field(1, "value_string") + value + number(20, 3),
+        ),
+        node("Identity", ("x",), ("z",)),
+    ]
+    outputs = [("y", "string", ()), ("z", "float32", (1,))]
+    session = ort.InferenceSession(
+        graph(nodes, [("x", "float32", (1,))], outputs), providers=CPU
+    )
+    feeds = {"x": np.float32([5])}
+    assert session.run(["z"], feeds)[0] == [5]
+    if flaw is None:
+        assert session.run(["y"], feeds)[0] == text
+    else:
+        with pytest.raises(errors.NotImplemented, match=f"strings .* with {flaw}, "):
+            session.run(None, feeds)
+
+
+def test_strings_of_every_length():
+    for unit in ("x", "é", "漢", "\U0001f600"):
+        for lengths in (range(20), [*range(20)][::-1], [0], [0, 0], [1, 0], []):
+            strings = np.array([unit * n for n in lengths], object)
+            assert run("string", strings).tolist() == strings.tolist()
+
+
 @pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\ud83d\ude00", "é\udc00b"])
 def test_lone_surrogates_are_refused(text):
     for strings in ([text], ["a", text], [[text]], np.array([text], object)):
@@ -212,3 +279,120 @@ def test_a_name_with_nul_does_not_reach_another_input():
     )
     with pytest.raises(errors.NotImplemented, match=r'"a\\u0000b" \(NUL\).*rename it'):
         ort.InferenceSession(model, providers=CPU)
+
+
+def test_a_name_that_would_lose_a_mark_does_not_reach_another_input():
+    marked = "\ufeff" + "x" * 20
+    inputs = [(name, "float32", (2,)) for name in (marked[1:], marked)]
+    nodes = [node("Sub", (marked[1:], marked), ("y",))]
+    model = graph(nodes, inputs, [("y", "float32", (2,))])
+    with pytest.raises(errors.NotImplemented, match=r"\(U\+FEFF\) .*rename it"):
+        ort.InferenceSession(model, providers=CPU)
+
+
+# --- sequences, maps and optional values ----------------------------------------------------------
+
+FLOATS = message(1, number(1, TYPES["float32"]))
+
+
+def of(field, *inner):
+    """A type of onnx.proto around others: 4 is a sequence, 5 a map, 9 an optional value."""
+    return message(field, *inner)
+
+
+SEQUENCE = of(4, message(1, FLOATS))
+MAP = of(5, number(1, TYPES["int64"]), message(2, FLOATS))
+
+
+def typed(op, given, returned, *attributes, domain=""):
+    """`y = op(x)`, of these types, and `z = x` of a tensor."""
+    takes = [("x", given), ("t", FLOATS)]
+    gives = [("y", returned), ("z", FLOATS)]
+    nodes = [
+        node(op, ("x",), ("y",), *attributes, domain=domain),
+        node("Identity", ("t",), ("z",)),
+    ]
+    whole = message(
+        7,
+        *(message(1, each) for each in nodes),
+        text_field(2, "graph"),
+        *(message(11, text_field(1, name), message(2, kind)) for name, kind in takes),
+        *(message(12, text_field(1, name), message(2, kind)) for name, kind in gives),
+    )
+    ml = message(8, text_field(1, "ai.onnx.ml"), number(2, 3))
+    return number(1, 8) + whole + message(8, number(2, 17)) + ml
+
+
+AXIS = text_field(1, "axis") + number(3, 0) + number(20, 2)
+WITH_OUTPUTS = {
+    "seq(tensor(float))": typed("SplitToSequence", FLOATS, SEQUENCE),
+    "seq(tensor(float)) ": typed("SequenceConstruct", FLOATS, SEQUENCE),
+}
+WITH_INPUTS = {
+    "seq(tensor(float))": typed("ConcatFromSequence", SEQUENCE, FLOATS, AXIS),
+    "map(int64,tensor(float))": typed("CastMap", MAP, FLOATS, domain="ai.onnx.ml"),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_OUTPUTS)
+def test_outputs_that_are_sequences_are_refused(kind):
+    session = ort.InferenceSession(WITH_OUTPUTS[kind], providers=CPU)
+    assert session.get_outputs()[0] == ("y", kind.strip(), [])
+    x = np.float32([1, 2])
+    refused = f"output y is {re.escape(kind.strip())}, and onnxruntime-web returns only"
+    with pytest.raises(errors.NotImplemented, match=refused):
+        session.run(None, {"x": x, "t": x})
+    (z,) = session.run(["z"], {"x": x, "t": x})  # it is computed, and left where it is
+    assert z.tolist() == [1, 2]
+    binding = session.io_binding()
+    for name in ("x", "t"):
+        binding.bind_cpu_input(name, x)
+    binding.bind_output("y")
+    with pytest.raises((errors.NotImplemented, RuntimeError), match=refused):
+        session.run_with_iobinding(binding)
+
+
+@pytest.mark.parametrize("kind", WITH_INPUTS)
+@pytest.mark.parametrize(
+    "given",
+    [[np.float32([1])], {1: 2.0}, np.float32([1]), value(np.float32([1]))],
+    ids=str,
+)
+def test_inputs_that_are_sequences_or_maps_are_refused(kind, given):
+    session = ort.InferenceSession(WITH_INPUTS[kind], providers=CPU)
+    assert session.get_inputs()[0] == ("x", kind, [])
+    feeds = {"x": given, "t": np.float32([1])}
+    refused = f"input x is {re.escape(kind)}, and onnxruntime-web takes only tensors"
+    with pytest.raises(errors.NotImplemented, match=refused):
+        session.run(["z"], feeds)
+
+
+def of_the_library(model, x):
+    """What onnxruntime-web itself says: were it to carry them, we could."""
+    library = wait(harness.load("/libraries/ort/ort.wasm.bundle.min.mjs"))
+    session = wait(library.InferenceSession.create(to_js(model)))
+    try:
+        t = library.Tensor.new("float32", to_js(np.float32([1, 2])), to_js([2]))
+        feeds = js.Object.fromEntries(
+            to_js([["x", t if x is None else to_js(x)], ["t", t]])
+        )
+        return wait(session.run(feeds))
+    finally:
+        wait(session.release())
+
+
+@pytest.mark.parametrize("model", WITH_OUTPUTS.values(), ids=list(WITH_OUTPUTS))
+def test_the_library_returns_no_sequences(model):
+    with pytest.raises(JsException, match="Reading data from non-tensor typed value"):
+        of_the_library(model, None)
+
+
+@pytest.mark.parametrize("model", WITH_INPUTS.values(), ids=list(WITH_INPUTS))
+def test_the_library_takes_no_sequences_and_no_maps(model):
+    with pytest.raises(
+        JsException, match=r"expected to be of type: \d but received a t"
+    ):
+        of_the_library(model, None)
+    for given in ([np.float32([1])], {1: 2.0}):
+        with pytest.raises(JsException, match="invalid data location"):
+            of_the_library(model, given)

@@ -1,6 +1,7 @@
 """OrtValues and bindings: what stays on the GPU, and that nothing is copied."""
 
 import asyncio
+import struct
 
 import js
 import numpy as np
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
 CPU = ["WasmExecutionProvider"]
 GPU = ["WebGPUExecutionProvider"]
+STATE = ort.capi.onnxruntime_pybind11_state
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 OUTSIDE_B = np.float32([1, 2, 3])
 
@@ -388,18 +390,93 @@ def test_weights_beside_a_file(tmp_path, providers):
     assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
 
 
-def test_weights_in_memory():
+@pytest.mark.parametrize(
+    ("place", "name", "data"),
+    [
+        ("weights.bin", "weights.bin", WEIGHTS),
+        ("weights.bin", "weights.bin", bytearray),
+        ("weights.bin", b"weights.bin", np.frombuffer(WEIGHTS, np.float32)),
+        ("weights.bin", "weights.bin", np.frombuffer(WEIGHTS, np.uint8).reshape(2, 8)),
+        ("weights.bin", "weights.bin", WEIGHTS + b"more"),
+        ("wéights.bin", "wéights.bin", WEIGHTS),
+        ("a/weights.bin", "a/weights.bin", WEIGHTS),
+        ("./weights.bin", "weights.bin", WEIGHTS),
+        ("weights.bin", "./weights.bin", WEIGHTS),
+    ],
+)
+def test_weights_in_memory(place, name, data, providers):
+    data = bytearray(WEIGHTS) if data is bytearray else data
     options = ort.SessionOptions()
-    options.add_external_initializers_from_files_in_memory(
-        ["weights.bin"], [WEIGHTS], [len(WEIGHTS)]
-    )
-    s = ort.InferenceSession(OUTSIDE, options, providers=CPU)
+    add = options.add_external_initializers_from_files_in_memory
+    add([name, "empty"], [data, np.zeros(0)], [np.int64(memoryview(data).nbytes), 0])
+    if isinstance(data, bytearray):
+        data[:] = bytes(16)  # they were copied
+    s = ort.InferenceSession(outside(place), options, providers=providers)
+    assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+    s.set_providers(CPU)
     assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
 
 
-def test_weights_that_are_missing():
-    with pytest.raises(ort.capi.onnxruntime_pybind11_state.Fail, match=r"weights\.bin"):
-        ort.InferenceSession(OUTSIDE, providers=CPU)
+def test_weights_in_a_folder_of_a_model_in_memory(tmp_path, providers):
+    """As native onnxruntime finds them; what is in memory comes first."""
+    (tmp_path / "weights.bin").write_bytes(WEIGHTS)
+    entry = "session.model_external_initializers_file_folder_path"
+    options = ort.SessionOptions()
+    options.add_session_config_entry(entry, str(tmp_path))
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    (elsewhere := tmp_path / "a").mkdir()
+    (elsewhere / "model.onnx").write_bytes(OUTSIDE)
+    for model in (OUTSIDE, elsewhere / "model.onnx"):
+        s = ort.InferenceSession(model, options, providers=providers)
+        assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+    assert options.get_session_config_entry(entry) == str(tmp_path)
+    options.add_external_initializers_from_files_in_memory(
+        ["weights.bin"], [struct.pack("<4f", 0, 7, 8, 9)], [16]
+    )
+    s = ort.InferenceSession(OUTSIDE, options, providers=providers)
+    assert (s.run(None, {"x": X})[0] == X + np.float32([7, 8, 9])).all()
+    options = ort.SessionOptions()
+    options.add_session_config_entry(entry, str(elsewhere))
+    for model in (outside("../weights.bin"), OUTSIDE):
+        with pytest.raises(STATE.Fail, match=r"weights\.bin"):
+            ort.InferenceSession(model, options, providers=providers)
+
+
+@pytest.mark.parametrize(
+    ("names", "data", "lengths", "error", "message"),
+    [
+        ("weights.bin", [WEIGHTS], [16], TypeError, "must be a list of names"),
+        ([5], [WEIGHTS], [16], TypeError, "a str"),
+        (["w"], ["a str"], [5], TypeError, "bytes-like"),
+        (["w"], [WEIGHTS], [16.0], TypeError, "integer"),
+        (["w"], [WEIGHTS], [], RuntimeError, "equal length"),
+        (["w"], [WEIGHTS], [-1], RuntimeError, "'w' must be given once, as contig"),
+        (["w"], [np.zeros(9)[::2]], [40], RuntimeError, "'w' must be given once"),
+        (["w", "w"], [WEIGHTS] * 2, [16] * 2, RuntimeError, "'w' must be given once"),
+        (["there"], [WEIGHTS], [16], RuntimeError, "'there' must be given once"),
+        (["w\0x"], [WEIGHTS], [16], STATE.NotImplemented, "NUL"),
+        (["\ud800"], [WEIGHTS], [16], UnicodeEncodeError, "surrogates not allowed"),
+    ],
+    ids=str,
+)
+def test_mistakes_with_weights_in_memory(names, data, lengths, error, message):
+    options = ort.SessionOptions()
+    add = options.add_external_initializers_from_files_in_memory
+    add(["there"], [b""], [0])
+    with pytest.raises(error, match=message):
+        add(names, data, lengths)
+    assert options._files == {"there": b""}
+
+
+@pytest.mark.parametrize("bytes_there", [None, 0, 12])
+def test_weights_that_are_missing(bytes_there, providers):
+    options = ort.SessionOptions()
+    if bytes_there is not None:
+        options.add_external_initializers_from_files_in_memory(
+            ["weights.bin"], [WEIGHTS], [bytes_there]
+        )
+    with pytest.raises(STATE.Fail, match=r"weights\.bin|out of bounds"):
+        ort.InferenceSession(OUTSIDE, options, providers=providers)
 
 
 @pytest.mark.parametrize(
