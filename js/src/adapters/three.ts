@@ -173,10 +173,9 @@ export function fromThree(
       "this renderer has no GPUBuffer for the attribute: render or compute with it first, on WebGPU",
     );
   }
-  // Items of halves that are not of whole words, for which three.js has no shader.
-  const padded = type.step < 4 && found?._paddedItemSize;
-  if (padded) place.strides = [padded, 1];
-  else checkItem(type.name, isInterleaved(attribute) ? 1 : itemSize);
+  const step = found?._paddedItemSize ?? itemSize; // where items are not of whole words
+  checkItem(type.name, isInterleaved(attribute) || step !== itemSize ? 1 : itemSize);
+  if (step !== itemSize) place.strides = [step, 1];
   watchDestroy(backend);
   const made = common.lending(borrow(owner), (release) =>
     Tensor.fromGPUBuffer(buffer, {

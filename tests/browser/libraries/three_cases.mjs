@@ -278,6 +278,18 @@ export async function halves_are_drawn_from_the_cpu(context) {
   }
 }
 
+export async function bytes_of_the_gpu_are_refused_padded_or_not() {
+  const all = await libraries();
+  const { THREE, renderer } = all;
+  for (const itemSize of [3, 4]) {
+    const bytes = Int8Array.from(TRIANGLES[itemSize], (value) => 42 * value);
+    const position = new THREE.BufferAttribute(bytes, itemSize, true); // normalized
+    await drawn(all, position);
+    const take = () => fromThree(THREE, position, { renderer });
+    await throws(take, "UnsupportedError", /three.js on WebGPU has no int8/);
+  }
+}
+
 export async function halves_are_drawn_from_the_gpu(context) {
   const all = await libraries();
   const { THREE, renderer, device } = all;
