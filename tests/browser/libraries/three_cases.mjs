@@ -411,11 +411,14 @@ export async function textures_in_pythons_memory_survive_its_growth(context) {
   const texture = counted(context, () => toThree(THREE, x, { kind: "DataTexture" }), {});
   x.release();
   const before = texture.image.data;
+  const back = fromThree(THREE, texture);
   context.pyodide.runPython("bytearray(1 << 28)");
   ok(before.length === 0 && texture.image.data.length === 6, "read again");
   const values = Float16Array.from(HALVES.slice(0, 6));
   equal(await pixels(all, texture, 2), bytesOf(values));
   texture.image.data = null;
+  equal(back.data, [...values]); // it holds the memory itself
+  back.release();
 }
 
 export async function mistakes_with_halves_and_textures_are_named(context) {
