@@ -43,6 +43,7 @@ VERSION = "1"
 _PIECE, _WINDOW = 4 << 20, 16 << 20
 _PING_S = 2.0  # how long a page may be silent while Python waits for it
 _LEAVING_S = 3.0  # how long one that said it may leave has for its answer to a ping
+_SLEPT_S = 10.0  # after a ping without an answer, messages may have been lost
 _AWAY_S = 2.0  # longer between two looks, Python was busy and could not hear
 _RESEND_S = 30.0  # doubled each time
 _MOST_DOUBLED = 10
@@ -191,7 +192,12 @@ class Link(Transfers):
             return
         if not directly:
             self._thread = threading.get_ident()
-        self._heard, self._pinged = time.monotonic(), None
+        now, pinged = time.monotonic(), self._pinged
+        self._heard, self._pinged = now, None
+        if pinged is not None and now - pinged > _SLEPT_S:
+            self._sent_again, self._resends = now, 0
+            self._wire.connect()
+            self.orders.resend()
         if "lost" in content:
             self._lose(f"in the page: {content['lost']!s:.200}")
         elif "bye" in content:

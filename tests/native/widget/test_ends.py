@@ -14,7 +14,7 @@ import dlpack_web as dlw
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from fake_page import FACTS, FakePage, end_all, joined, read
+from fake_page import FACTS, FakePage, end_all, joined, left_here, read, tidied
 
 from dlpack_web._page import host as hosts
 from dlpack_web._page import link as links
@@ -229,6 +229,41 @@ def test_a_page_is_not_silent_while_python_is_busy(busy, leaves, monkeypatch):
 
     assert asyncio.run(cell()).tolist() == [0, 1, 2]
     t.release()
+
+
+@pytest.mark.parametrize("kind", ["read", "upload"])
+def test_a_page_that_slept_gets_at_once_what_was_lost_meanwhile(kind, monkeypatch):
+    """For ten minutes, with all messages of both sides. Only the kernel notices."""
+    clock = Clock()
+    monkeypatch.setattr(links, "time", clock)
+    host, page, channel = joined(patience=3600)
+    a = np.arange(700_000.0)
+    t = dlw.from_dlpack(a, device=host.device)
+    if kind == "read":
+        channel.deliver()
+    link = host.link
+
+    async def cell():
+        reading = asyncio.ensure_future(t.to_host())
+        await asyncio.sleep(0)
+        for _ in range(1200):
+            clock.now += 0.5
+            link._look()
+            channel.queue.clear()
+        page.post({"pong": True})  # it is back
+        for _ in range(200):
+            channel.deliver()
+            await asyncio.sleep(0)
+        assert reading.done(), "it waits for the next time that messages are sent again"
+        return await reading
+
+    assert np.array_equal(asyncio.run(cell()), a)
+    t.release()
+    tidied(page, host)
+    link.orders.acknowledge()
+    channel.deliver()
+    assert not left_here(link)
+    assert not page.tensors
 
 
 def test_what_is_sent_again_waits_twice_as_long_each_time(monkeypatch):
