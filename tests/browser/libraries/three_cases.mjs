@@ -345,7 +345,7 @@ export async function bits_that_the_renderer_replaced_are_refused() {
   const attribute = new THREE.Float16BufferAttribute(bits, 4);
   const before = fromThree(THREE, attribute);
   equal([before.dtype, before.data], ["float16", TRIANGLES[4]]);
-  // three.js makes 32-bit integers of the bits, and draws others: RED means that it is mended.
+  // three.js converts the bits to 32-bit integers and draws other positions. RED: three.js has repaired it.
   ok(`${await drawn(all, attribute)}` !== `${RED}`, "three.js draws these halves");
   for (const options of [{}, { renderer }]) {
     const take = () => fromThree(THREE, attribute, options);
