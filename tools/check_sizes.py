@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "js" / "dist"
-BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 42_500, "wheel": 304_000}
+BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 42_500, "wheel": 300_000}
 # Late imports of the index that are entry points of their own.
 ENTRIES = (
     *("adapters/all.js", "onnxruntime/library.js"),

@@ -141,7 +141,8 @@ def test_wheel_has_each_source_but_those_of_other_places(project: Path) -> None:
 
 
 def test_wheel_has_the_sources_without_their_comments(project: Path) -> None:
-    """Tracebacks and `help()` say the same: lines keep their numbers, and docstrings stay."""
+    """Tracebacks and `help()` say the same: lines keep their numbers, and docstrings stay but for those
+    of private modules."""
     folder = ROOT / "py"
     with zipfile.ZipFile(shipped_wheel(project)) as wheel:
         for name in wheel.namelist():
@@ -149,6 +150,9 @@ def test_wheel_has_the_sources_without_their_comments(project: Path) -> None:
                 continue
             source, shipped = (folder / name).read_text("utf-8"), wheel.read(name)
             ours, theirs = ast.parse(source), ast.parse(shipped)
+            private = re.search(r"/_(?!_init__\.py)", name)
+            if private and ast.get_docstring(ours) is not None:
+                del ours.body[0]
             assert ast.dump(ours, include_attributes=True) == ast.dump(
                 theirs, include_attributes=True
             ), name

@@ -21,13 +21,20 @@ rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
 # Nor is the page's: in Pyodide the GPU of the page is at hand, as its `dlpack_web.widget` says.
 rm -r "$stage"/py/dlpack_web/_page
 cp wasm/toolchain/widget_in_page.py "$stage"/py/dlpack_web/widget.py
-# Comments are in the other wheels; docstrings and the numbers of lines stay.
+# Comments, and what private modules say of themselves, are in the other wheels; all other docstrings
+# and the numbers of lines stay.
 "$venv"/bin/python - "$stage"/py <<'END'
-import io, pathlib, sys, tokenize
+import ast, io, pathlib, sys, tokenize
 
-for file in pathlib.Path(sys.argv[1]).rglob("*.py"):
+root = pathlib.Path(sys.argv[1])
+for file in root.rglob("*.py"):
     text = file.read_text("utf-8")
     lines = text.split("\n")
+    tree = ast.parse(text)
+    names = file.relative_to(root).with_suffix("").parts
+    if any(name[0] == "_" and name != "__init__" for name in names) and ast.get_docstring(tree):
+        first = tree.body[0]
+        lines[first.lineno - 1 : first.end_lineno] = [""] * (first.end_lineno - first.lineno + 1)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
