@@ -93,7 +93,7 @@ async function bench({ quick, only }) {
         const { facts } = ways.find(({ name }) => name === row.way);
         rows.push({ path, layout, bytes, where: "page", ...row, ...facts });
       }
-      if (layout === "Network") {
+      if (layout === "Network" && !quick) {
         rows.push({ path, layout, bytes, where: "page", ...(await cpuRow({ pyodide }, layout)) });
       }
     }

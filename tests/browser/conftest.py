@@ -45,11 +45,11 @@ AGAIN = re.compile(
     r"|frames_cases)\.py|(?!gpu_cases)\w+\.mjs)"
     r"|test_(sessions|libraries)_from_python\[pyodide-0\.29\b"
 )
-# What runs with WHOLE=1 alone for its length: each is a page of its own.
+# What runs with WHOLE=1 alone for its length.
 LONG = re.compile(
     r"test_the_first_use_gets_a_device\[(?!dlw\.empty|await dlw\.open)"
     r"|test_other_versions_and_builds\[(?!/older/onnxruntime-web/dist/ort\.webgpu)"
-    r"|test_training_stops_and_starts_again"
+    r"|test_training_stops_and_starts_again|test_a_file_of_a_gibibyte"
 )
 type Opener = Callable[..., TestPage]
 

@@ -223,7 +223,7 @@ in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$
   && $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := js native
 # What .ci/run runs after `make test`, and what test-all does.
-IN_CI := in-pyodide webgpu docs lite browser adapters package asan desktop
+IN_CI := desktop webgpu docs adapters browser package asan in-pyodide lite
 # There browser runs all of tests/browser.
 IN_ALL := $(filter-out in-pyodide webgpu adapters,$(IN_TEST) $(IN_CI)) firefox live onnxruntime interop-light numpy \
   deno widget pyodides bundlers node-gpu gpu-kit dawn webkit

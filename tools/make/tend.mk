@@ -49,7 +49,7 @@ endef
 
 # The tests of the folders whose sources or tests differ from main.
 quick: $(NATIVE) $(JS) $(VECTORS)
-	@changed=$$(git diff --name-only $$(git merge-base main HEAD 2>&- || echo HEAD); git ls-files --others --exclude-standard)
+	@changed=$$(git diff --name-only $$(git merge-base main HEAD 2>/dev/null || echo HEAD); git ls-files --others --exclude-standard)
 	folders=$$($(call folders_of,$$changed))
 	native=$$(grep -E '^tests/(native|tools)' <<<"$$folders" || true) js=$$(grep '^tests/js' <<<"$$folders" || true)
 	echo "[quick] $${folders:-nothing changed that these have tests of}" | xargs
