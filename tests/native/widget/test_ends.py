@@ -266,6 +266,50 @@ def test_a_page_that_slept_gets_at_once_what_was_lost_meanwhile(kind, monkeypatc
     assert not page.tensors
 
 
+def test_when_messages_are_sent_again_to_a_page_that_slept(monkeypatch):
+    """Not after a short sleep; once when it is back; then after 30 s, as at first."""
+    clock, sent = Clock(), []
+    monkeypatch.setattr(links, "time", clock)
+    host, page, channel = joined(patience=3600)
+    link = host.link
+
+    def pass_time(seconds):
+        for _ in range(2 * seconds):
+            clock.now += 0.5
+            link._look()
+            channel.queue.clear()
+
+    def answer():
+        page.post({"pong": True})
+        channel.deliver()
+        return len(sent)
+
+    async def cell():
+        with dlw.from_dlpack(np.arange(9.0), device=host.device) as t:
+            reading = asyncio.ensure_future(t.to_host())
+            await asyncio.sleep(0)
+            with monkeypatch.context() as patched:
+                patched.setattr(type(link.orders), "resend", lambda _: sent.append(1))
+                channel.queue.clear()
+                pass_time(9)
+                assert answer() == 0
+                pass_time(600)
+                while_asleep = len(sent)
+                assert answer() == while_asleep + 1
+                pass_time(1)
+                assert len(sent) == while_asleep + 1
+                pass_time(30)
+                assert len(sent) == while_asleep + 2
+            link.orders.resend()
+            while not reading.done():
+                channel.deliver()
+                await asyncio.sleep(0)
+            assert (await reading).tolist() == list(range(9))
+
+    asyncio.run(cell())
+    tidied(page, host)
+
+
 def test_what_is_sent_again_waits_twice_as_long_each_time(monkeypatch):
     """Whatever the page sends meanwhile."""
     clock = Clock()
