@@ -44,7 +44,7 @@ build/xbuildenv/.done: $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,make_xbuildenv.p
 	touch $@
 
 # For each Pyodide in node_modules. Only tests run the others.
-build/numpy/.%: $(VENV) $(NPM) tools/fetch_packages.py $(TOOLCHAIN)/pyodide_files.py
+$(NUMPY) $(OLDER_NUMPY) $(MORE_NUMPYS): build/numpy/.%: $(VENV) $(NPM) tools/fetch_packages.py $(TOOLCHAIN)/pyodide_files.py
 	@rm -rf build/numpy/$*
 	$(PYTHON) tools/fetch_packages.py node_modules/$* build/numpy/$*
 	touch $@

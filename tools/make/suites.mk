@@ -104,7 +104,10 @@ RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29 and not ses
 INPUTS_older-pyodide := $(IN_CHROMIUM)
 RUN_older-pyodide := $(PYTEST) $(IN_PYODIDE) -k pyodide-0.29
 INPUTS_pyodides := $(MORE_NUMPYS) site chromium
-RUN_pyodides := $(PYTEST) $(PYODIDES)
+define RUN_pyodides
+$(PYTHON) tools/build_site.py
+$(PYTEST) $(PYODIDES)
+endef
 INPUTS_pages := $(IN_CHROMIUM)
 RUN_pages := $(PYTEST) $(PAGES) --ignore $(LIVE)
 INPUTS_live := $(NEEDS_live) site chromium
