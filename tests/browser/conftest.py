@@ -50,6 +50,7 @@ LONG = re.compile(
     r"test_the_first_use_gets_a_device\[(?!dlw\.empty|await dlw\.open)"
     r"|test_other_versions_and_builds\[(?!/older/onnxruntime-web/dist/ort\.webgpu)"
     r"|test_training_stops_and_starts_again|test_a_file_of_a_gibibyte"
+    r"|test_faults_of_sessions\[(?!webgpu)"
 )
 type Opener = Callable[..., TestPage]
 

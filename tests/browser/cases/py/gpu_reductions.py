@@ -569,6 +569,8 @@ async def test_random_reductions(seed):
         axis, keepdims, k = random_axes(r, len(shape)), bool(r.integers(2)), 1
         how = {"axis": axis, "keepdims": keepdims}
         expected = model(a * a, **how, initial=identity).astype(dtype) + 1
+        # Beyond 2 ** 24, float32 does not have every integer.
+        rtol = 1e-6 if type_ == "f32" and expected.max(initial=0) > 2**24 else 0
         with upload(a, dtype) as x:
             if shape and r.random() < 0.3:
                 k = upload(1, dtype)
@@ -576,10 +578,10 @@ async def test_random_reductions(seed):
                 with upload(np.zeros(expected.shape), dtype) as y:
                     for _ in range(2):
                         assert kernel(x, k, y, **how) is y
-                        np.testing.assert_array_equal(await y.to_host(), expected)
+                        np.testing.assert_allclose(await y.to_host(), expected, rtol)
             made = kernel(x, k, **how)
             assert made.shape == expected.shape
-            np.testing.assert_array_equal(await read(made), expected)
+            np.testing.assert_allclose(await read(made), expected, rtol)
             if k != 1:
                 k.release()
 
