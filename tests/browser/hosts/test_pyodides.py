@@ -66,6 +66,9 @@ def test_cases(file: str, page: TestPage) -> None:
         # and from 314.0.5 on each task has one of its own.
         only = ["-k", "while_python_blocks"]
     page.pytest([f"tests/{file}", *only]).must_pass()
+    if file == "browser/cases/py/gpu_interrupts.py":
+        # A task that an interrupt ends raises it in the event loop as well, which logs it.
+        page.watch.errors[:] = [e for e in page.watch.errors if e != "PythonError"]
 
 
 def test_shared_memory_from_javascript(page: TestPage) -> None:
