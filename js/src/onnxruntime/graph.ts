@@ -3,7 +3,7 @@ import { ELEMENTS } from "./generated.js";
 import {
   fieldOf,
   fields,
-  flawOf,
+  flawOfName,
   flawOfStrings,
   isMessage,
   messagesIn,
@@ -85,7 +85,8 @@ function slotOf(info: Uint8Array): GraphSlot {
 /** What is wrong with the name of an input or output that onnxruntime-web takes for another one. */
 function misnamed(info: Uint8Array): string | undefined {
   const name = textOf(partOf(info, 1));
-  const flaw = name === "__proto__" ? "every JavaScript object has it" : flawOf(partOf(info, 1));
+  const flaw =
+    name === "__proto__" ? "every JavaScript object has it" : flawOfName(partOf(info, 1));
   return flaw && `${JSON.stringify(name)} (${flaw})`;
 }
 

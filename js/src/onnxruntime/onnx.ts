@@ -74,12 +74,18 @@ export function isUTF8(text: Uint8Array): boolean {
     return false;
   }
 }
-/** What onnxruntime-web changes in a string, in words; undefined: nothing. */
-export function flawOf(text: Uint8Array): string | undefined {
+
+/** What onnxruntime-web changes in a name, in words; undefined: nothing. */
+export function flawOfName(text: Uint8Array): string | undefined {
   if (!isUTF8(text)) return "bytes that are not UTF-8";
   if (text.includes(0)) return "NUL";
-  // Which its TextDecoder takes for a byte order mark where a string begins.
-  return textOf(text).includes("\ufeff") ? "U+FEFF" : undefined;
+  // More than 16 bytes are decoded by TextDecoder, which drops U+FEFF at the start.
+  return text.length > 16 && textOf(text).startsWith("\ufeff") ? "U+FEFF" : undefined;
+}
+
+/** The same of a string of the model, which may cut or join strings. */
+function flawOf(text: Uint8Array): string | undefined {
+  return flawOfName(text) ?? (textOf(text).includes("\ufeff") ? "U+FEFF" : undefined);
 }
 
 /** The nested messages, or strings, in the fields with a number. */
