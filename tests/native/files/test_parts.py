@@ -201,7 +201,7 @@ def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path):
     assert dlw.live_tensors() == before
 
 
-def test_parts_are_loaded_side_by_side():
+def test_parts_are_loaded_side_by_side(host_python):
     async def both():
         with await dlw.open(saved_data) as file:
             part = file.get_slice("w")
