@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import wgpu
 from in_cpython import get_bytes, live, only_in_a_page, run, set_bytes  # noqa: F401 - for cases
 from PIL import Image
-from wgpu.backends.wgpu_native import GPUBuffer
+from wgpu.backends.wgpu_native import GPUBuffer, GPUCommandEncoder
 
 import dlpack_web as dlw
 from dlpack_web._backends.desktop import wgpu as our_wgpu
@@ -28,16 +28,22 @@ shown = library_of = canvas_of
 
 
 class _Maps:
-    """Counts what is really mapped, by the method of wgpu-py's own."""
+    """Counts what is really mapped and copied, by the methods of wgpu-py's own."""
 
     def __init__(self):
         self.original, self.count = GPUBuffer.map_async, 0
+        self.copy, self.gpu_bytes = GPUCommandEncoder.copy_buffer_to_buffer, 0
 
         def map_async(buffer, *args):
             self.count += 1
             return self.original(buffer, *args)
 
+        def copy(encoder, *args):
+            self.gpu_bytes += args[-1]
+            return self.copy(encoder, *args)
+
         self.counting = map_async
+        GPUCommandEncoder.copy_buffer_to_buffer = copy
 
 
 def start_counting():
@@ -47,9 +53,10 @@ def start_counting():
 
 
 def counted():
-    """copies, copied_bytes and map_async since then."""
+    """copies, copied_bytes, gpu_bytes and map_async since then."""
     maps, before = _before.pop()
     GPUBuffer.map_async = maps.original
+    GPUCommandEncoder.copy_buffer_to_buffer = maps.copy
     after = dlw.webgpu.stats()
 
     def more(name):
@@ -57,7 +64,10 @@ def counted():
 
     moved = more("up") + more("down") + more("copied")
     return SimpleNamespace(
-        copies=more("copies"), copied_bytes=moved, map_async=maps.count
+        copies=more("copies"),
+        copied_bytes=moved,
+        gpu_bytes=maps.gpu_bytes,
+        map_async=maps.count,
     )
 
 

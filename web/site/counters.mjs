@@ -8,7 +8,7 @@
 // Not seen: element by element loops, and copies inside WebAssembly (NumPy's own). For those
 // the pages compare addresses.
 
-const zero = () => ({ copies: 0, copied_bytes: 0, gpu_copies: 0, map_async: 0 });
+const zero = () => ({ copies: 0, copied_bytes: 0, gpu_copies: 0, gpu_bytes: 0, map_async: 0 });
 
 let active = null;
 let least = 0;
@@ -31,7 +31,7 @@ export function start(bytes = 0) {
   least = bytes;
 }
 
-/** Ends counting and returns `{copies, copied_bytes, gpu_copies, map_async}`. */
+/** Ends counting and returns `{copies, copied_bytes, gpu_copies, gpu_bytes, map_async}`. */
 export function stop() {
   const counts = active ?? zero();
   active = null;
@@ -96,8 +96,10 @@ for (const Context of [
 watch(globalThis.GPUBuffer?.prototype, "mapAsync", () => {
   if (active) active.map_async += 1;
 });
-watch(globalThis.GPUCommandEncoder?.prototype, "copyBufferToBuffer", () => {
-  if (active) active.gpu_copies += 1;
+watch(globalThis.GPUCommandEncoder?.prototype, "copyBufferToBuffer", (_, __, args) => {
+  if (!active) return;
+  active.gpu_copies += 1;
+  active.gpu_bytes += args.at(-1);
 });
 for (const name of Object.getOwnPropertyNames(globalThis)) {
   const value = globalThis[name];

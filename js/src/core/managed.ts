@@ -305,7 +305,11 @@ export class ManagedTensor {
   /** Copies the elements over bytes, in row-major order. */
   copyTo(target: Uint8Array, memory: ArrayBufferLike = this.storage.bytes(this)): void {
     const { start, bytes } = this.span;
-    const source = new Uint8Array(memory, bytes > 0 ? start : 0, bytes);
+    this.put(target, new Uint8Array(memory, bytes > 0 ? start : 0, bytes));
+  }
+
+  /** The same, from the bytes of its {@link span}. */
+  put(target: Uint8Array, source: Uint8Array): void {
     if (this.strides === null) putBytes(target, source, this.exact);
     else gather(target, source, this.shape, this.strides, this.dtype.step);
   }

@@ -24,7 +24,7 @@ import {
   Usage,
 } from "./references.js";
 import type { DeviceRecord } from "./state.js";
-import { forgetMasks, maskTail } from "./tails.js";
+import { forget, maskTail } from "./tails.js";
 
 /**
  * The buffer of a tensor, for foreign code, which may keep it. So it is never reused for another
@@ -175,7 +175,7 @@ export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: nu
       gpu.queue.submit([encoder.finish()]);
     },
   );
-  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && forgetMasks(gpu));
+  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && forget(gpu));
 }
 
 /** The commands of such a copy, of at least one byte. */

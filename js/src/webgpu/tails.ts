@@ -3,46 +3,27 @@
  */
 import type { GPUBuffer, GPUCommandEncoder, GPUDevice } from "../core/globals.js";
 
-const CODE = `
-@group(0) @binding(0) var<storage, read_write> words: array<u32>;
-override mask: u32;
-@compute @workgroup_size(1)
-fn main() {
-  words[arrayLength(&words) - 1] &= mask;
-}`;
+type Pipeline = GPUComputePipeline | GPURenderPipeline;
 
-const COMPUTE = 4; // GPUShaderStage.COMPUTE
+/** Our own pipelines, by what makes them different. */
+const pipelines = new WeakMap<GPUDevice, Map<string, Pipeline>>();
 
-interface Masks {
-  readonly layout: GPUBindGroupLayout;
-  /** By the number of bytes that are kept. */
-  readonly pipelines: readonly GPUComputePipeline[];
-}
-
-const made = new WeakMap<GPUDevice, Masks>();
-
-function masksOf(gpu: GPUDevice): Masks {
-  let masks = made.get(gpu);
-  if (masks === undefined) {
-    const module = gpu.createShaderModule({ code: CODE });
-    const layout = gpu.createBindGroupLayout({
-      entries: [{ binding: 0, visibility: COMPUTE, buffer: { type: "storage" } }],
-    });
-    const pipelines = [1, 2, 3].map((bytes) =>
-      gpu.createComputePipeline({
-        layout: gpu.createPipelineLayout({ bindGroupLayouts: [layout] }),
-        compute: { module, constants: { mask: 2 ** (8 * bytes) - 1 } },
-      }),
-    );
-    masks = { layout, pipelines };
-    made.set(gpu, masks);
+/** A compiled pipeline, kept as long as the device; without `make`, `key` is the WGSL of a compute pipeline. */
+export function kept<P extends Pipeline>(gpu: GPUDevice, key: string, make?: () => P): P {
+  const all = pipelines.get(gpu) ?? new Map<string, Pipeline>();
+  pipelines.set(gpu, all);
+  let pipeline = all.get(key) ?? make?.();
+  if (!pipeline) {
+    const module = gpu.createShaderModule({ code: key });
+    pipeline = gpu.createComputePipeline({ layout: "auto", compute: { module } });
   }
-  return masks;
+  all.set(key, pipeline);
+  return pipeline as P;
 }
 
-/** Drops the cached shaders: they may be the cause of an error. */
-export function forgetMasks(gpu: GPUDevice): void {
-  made.delete(gpu);
+/** Drops all of a device: they may be the cause of an error. */
+export function forget(gpu: GPUDevice): void {
+  pipelines.delete(gpu);
 }
 
 /** Clears the rest of the last word of `nbytes` (not a multiple of 4) from `offset` on. */
@@ -53,12 +34,17 @@ export function maskTail(
   offset: number,
   nbytes: number,
 ): void {
-  const { layout, pipelines } = masksOf(gpu);
+  const code = `@group(0) @binding(0) var<storage, read_write> words: array<u32>;
+@compute @workgroup_size(1) fn main() {
+  words[arrayLength(&words) - 1] &= ${2 ** (8 * (nbytes % 4)) - 1};
+}`;
+  const pipeline = kept<GPUComputePipeline>(gpu, code);
+  const layout = pipeline.getBindGroupLayout(0);
   const word = offset + nbytes - (nbytes % 4);
   const from = word - (word % gpu.limits.minStorageBufferOffsetAlignment);
   const resource = { buffer, offset: from, size: word + 4 - from };
   const pass = encoder.beginComputePass();
-  pass.setPipeline(pipelines[(nbytes % 4) - 1] as GPUComputePipeline);
+  pass.setPipeline(pipeline);
   pass.setBindGroup(0, gpu.createBindGroup({ layout, entries: [{ binding: 0, resource }] }));
   pass.dispatchWorkgroups(1);
   pass.end();

@@ -5,6 +5,7 @@ import { operate } from "./faults.js";
 import type { Outcome } from "./record.js";
 import { extentOf, releaseSlot } from "./references.js";
 import type { DeviceRecord } from "./state.js";
+import { forget, kept } from "./tails.js";
 import type { Binding } from "./wgsl.js";
 
 /**
@@ -25,12 +26,8 @@ export function pull(
   const { gpu } = record.device;
   const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
   const code = fromTexture(tensor.dtype.name, channels, whole);
-  const make = () => {
-    const module = gpu.createShaderModule({ code });
-    return gpu.createComputePipeline({ layout: "auto", compute: { module } });
-  };
-  const passes = { what, type: "storage", after, key: code, make } as const;
-  submit(record, tensor, passes, (encoder, pipeline, entry) => {
+  const passes = { what, type: "storage", after, key: code } as const;
+  submit<GPUComputePipeline>(record, tensor, passes, (encoder, pipeline, entry) => {
     const view = texture.createView({ mipLevelCount: 1 });
     const layout = pipeline.getBindGroupLayout(0);
     const entries = [entry, { binding: 1, resource: view }];
@@ -94,9 +91,9 @@ interface Passes<P extends Pipeline> {
   readonly what: string;
   readonly type: TensorUse;
   readonly after: Outcome | null;
-  /** Of the pipeline, among those of the device. */
+  /** Of the pipeline, among those of the device: its WGSL, where it is a compute pipeline. */
   readonly key: string;
-  readonly make: () => P;
+  readonly make?: () => P;
 }
 
 /** Submits what `encode` does with one of our shaders and a tensor, which is `@binding(0)`. */
@@ -124,7 +121,7 @@ function submit<P extends Pipeline>(
       gpu.queue.submit([encoder.finish()]);
     });
     // The pipeline may be wrong, so the next call makes it again.
-    outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(key));
+    outcome?.done.then((fault) => fault && forget(gpu));
     return outcome;
   } finally {
     if (temporary) releaseSlot(temporary);
@@ -142,17 +139,6 @@ const WORDS: Omit<Binding, "type"> = {
   size: 4,
   runtime: true,
 };
-
-const pipelines = new WeakMap<GPUDevice, Map<string, Pipeline>>();
-
-/** A compiled pipeline, kept as long as the device. */
-function kept<P extends Pipeline>(gpu: GPUDevice, key: string, make: () => P): P {
-  const all = pipelines.get(gpu) ?? new Map<string, Pipeline>();
-  pipelines.set(gpu, all);
-  const found = (all.get(key) as P | undefined) ?? make();
-  all.set(key, found);
-  return found;
-}
 
 /** WGSL that writes a texture's elements, one word or whole pixel each thread; what is behind them is 0. */
 function fromTexture(dtype: string, channels: number, whole: boolean): string {

@@ -1,7 +1,6 @@
 // What has tensors of GPUs also exchanges them.
 import "../exchange/index.js";
 import type { AnyTypedArray } from "../core/dtype.js";
-import { gather, putBytes } from "../core/elements.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { registerDeviceLayer } from "../core/layers.js";
@@ -83,18 +82,19 @@ function allocateFor({ offset = 0, padTo = 4, usage = 0, exactUsage }: Needs): A
 
 // --- back to the CPU ------------------------------------------------------------------------------------------
 
-/**
- * One tensor on its way back: `length` bytes of its buffer, from `start` on, at `offset` of the
- * staging buffer, then in `target`. `skip` of them are not the tensor's: copies begin at words.
- */
+/** Rows further apart are copied one by one: commands for that cost as much as so many bytes. */
+const APART = 4096;
+
+/** One tensor on its way back. */
 interface Piece {
   readonly tensor: ManagedTensor;
   readonly target: Out;
   readonly slot: LiveSlot;
-  readonly start: number;
-  readonly length: number;
+  /** Its rows, or itself: of each, all bytes from the lowest to the highest are copied. */
+  readonly rows: readonly ManagedTensor[];
+  /** Of the first row in the staging buffer, and bytes from there to the next one. */
   readonly offset: number;
-  readonly skip: number;
+  readonly pitch: number;
   /** Outcomes of its elements that were pending when they were copied. */
   before: readonly Outcome[];
   /** The outcome of the copy itself. */
@@ -123,7 +123,6 @@ export async function read<O extends Out>(
 ): Promise<(O | AnyTypedArray)[]> {
   const batches: Batch[] = [];
   const holds: ManagedTensor[] = [];
-  const jobs: Promise<unknown>[] = [];
   const letGo = () => {
     for (const hold of holds) hold.release();
   };
@@ -141,16 +140,15 @@ export async function read<O extends Out>(
         if (held instanceof ManagedTensor) holds.push(held);
         const source = tensor.share();
         holds.push(source);
-        plan(batches, source, held);
+        holds.push(...plan(batches, source, held));
       }
       return target;
     });
     const readHost = async (tensor: ManagedTensor, i: number) => {
       if (!tensor.isOnGPU) readInto(targets[i] as Out, tensor);
     };
-    jobs.push(...tensors.map(readHost));
-    jobs.push(...batches.map(readBatch));
-    for (const job of await Promise.allSettled(jobs)) {
+    const jobs = [...tensors.map(readHost), ...batches.map(readBatch)];
+    for (const job of await Promise.allSettled<unknown>(jobs)) {
       if (job.status === "rejected") throw job.reason;
     }
     return targets;
@@ -160,17 +158,17 @@ export async function read<O extends Out>(
   }
 }
 
-function plan(batches: Batch[], tensor: ManagedTensor, target: Out): void {
+/** The result is the caller's to release. */
+function plan(batches: Batch[], tensor: ManagedTensor, target: Out): readonly ManagedTensor[] {
   const slot = slotOf(tensor.handle);
   const { record } = slot;
   checkAlive(record);
-  const span = tensor.span;
-  const skip = span.start % 4;
-  const start = span.start - skip;
-  const length = span.bytes && roundUp(skip + span.bytes, 4);
-  checkWholeWords(tensor, start + length);
+  checkWholeWords(tensor);
+  const rows = rowsOf(tensor);
+  const [{ span }] = rows as [ManagedTensor];
+  const pitch = span.bytes && roundUp((rows[1] ? 3 : span.start % 4) + span.bytes, 4);
   // Also without elements: only the map says whether the device still works.
-  const bytes = Math.max(roundUp(length, 16), 16);
+  const bytes = roundUp(rows.length * pitch || 1, 16);
   const limit = record.device.gpu.limits.maxBufferSize;
   let batch = batches.find((b) => b.record === record && b.bytes + bytes <= limit);
   if (batch === undefined) {
@@ -178,9 +176,20 @@ function plan(batches: Batch[], tensor: ManagedTensor, target: Out): void {
     batches.push(batch);
   }
   const offset = batch.bytes;
-  const place = { tensor, target, slot, start, length, offset, skip };
-  batch.pieces.push({ ...place, before: [], copied: null });
+  batch.pieces.push({ rows, tensor, target, slot, offset, pitch, before: [], copied: null });
   batch.bytes += bytes;
+  return rows;
+}
+
+/** Views of the rows of a tensor, if there is much between them; else the tensor. */
+function rowsOf(tensor: ManagedTensor): ManagedTensor[] {
+  const [count = 0, ...shape] = tensor.shape;
+  const [apart = 0, ...strides] = tensor.strides ?? [];
+  const bytes = count * Math.abs(apart) * tensor.dtype.step; // from row to row, and of the last
+  if (bytes - tensor.span.bytes < APART) return [tensor];
+  return Array.from({ length: count }, (_, i) =>
+    tensor.viewed({ shape, strides, offset: i * apart }),
+  );
 }
 
 /** Reads a batch; throws the fault of its first piece that has one. */
@@ -226,9 +235,14 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
       },
       () => {
         const encoder = gpu.createCommandEncoder();
-        for (const { slot, start, length, offset } of group) {
-          if (length === 0) continue;
-          encoder.copyBufferToBuffer(slot.buffer, start, staging.buffer, offset, length);
+        for (const { slot, rows, offset, pitch } of group) {
+          rows.forEach(({ span: { start, bytes } }, i) => {
+            const skip = start % 4; // copies are of whole words
+            const length = roundUp(skip + bytes, 4);
+            const to = offset + i * pitch;
+            if (bytes)
+              encoder.copyBufferToBuffer(slot.buffer, start - skip, staging.buffer, to, length);
+          });
         }
         gpu.queue.submit([encoder.finish()]);
       },
@@ -238,14 +252,16 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
 }
 
 function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
-  const { tensor, target, offset, length, skip } = piece;
-  if (length === 0) return;
-  const { shape, strides, dtype, nbytes } = tensor;
-  const bytes = new Uint8Array(staging.getMappedRange(offset, length)).subarray(skip);
+  const { tensor, target, rows, offset, pitch } = piece;
+  if (pitch === 0) return;
+  const mapped = new Uint8Array(staging.getMappedRange(offset, rows.length * pitch));
   const into = bytesOfOut(target);
-  if (strides === null) putBytes(into, bytes.subarray(0, nbytes), tensor.exact);
-  else gather(into, bytes, shape, strides, dtype.step);
-  count(record, "down", nbytes);
+  rows.forEach((row, i) => {
+    const { start, bytes } = row.span;
+    const at = i * pitch + (start % 4);
+    row.put(into.subarray(i * row.nbytes), mapped.subarray(at, at + bytes));
+  });
+  count(record, "down", tensor.nbytes);
 }
 
 // A power of two fits more reads, and the bytes after those that are read are never seen.

@@ -16,23 +16,24 @@ USAGE = {"STORAGE": 128, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "MAP_READ"
 
 class _Counts:
     before = None
-    staged = 0
+    staged = gpu_bytes = 0
 
 
-def _stage(self, *args, stage=memory_driver.Record.stage):
+def _stage(self, what, copies, *args, stage=memory_driver.Record.stage):
     _Counts.staged += 1
-    return stage(self, *args)
+    _Counts.gpu_bytes += sum(length for *_, length in copies)
+    return stage(self, what, copies, *args)
 
 
 memory_driver.Record.stage = _stage
 
 
 def start_counting():
-    _Counts.before, _Counts.staged = dlw.webgpu.stats(), 0
+    _Counts.before, _Counts.staged, _Counts.gpu_bytes = dlw.webgpu.stats(), 0, 0
 
 
 def counted():
-    """copies, copied_bytes and map_async since then."""
+    """copies, copied_bytes, gpu_bytes of reads, and map_async since then."""
     before, after = _Counts.before, dlw.webgpu.stats()
 
     def more(name):
@@ -40,7 +41,10 @@ def counted():
 
     moved = more("up") + more("down") + more("copied")
     return SimpleNamespace(
-        copies=more("copies"), copied_bytes=moved, map_async=_Counts.staged
+        copies=more("copies"),
+        copied_bytes=moved,
+        gpu_bytes=_Counts.gpu_bytes,
+        map_async=_Counts.staged,
     )
 
 

@@ -111,9 +111,11 @@ export function checkOwnWords(tensor: ManagedTensor): void {
 }
 
 /** Throws unless a buffer has the whole words that reading a tensor copies. */
-export function checkWholeWords(tensor: ManagedTensor, end: number): void {
+export function checkWholeWords(tensor: ManagedTensor): void {
   const { buffer } = slotOf(tensor.handle);
-  if (end <= buffer.size) return;
+  const { start, bytes } = tensor.span;
+  const end = roundUp(start + bytes, 4);
+  if (bytes === 0 || end <= buffer.size) return;
   throw new UnsupportedError(
     // In Python: unaligned_read(tensor, needed, size)
     `reading ${tensor.toString()} needs whole words of 4 bytes, ${end} bytes in its GPUBuffer, ` +

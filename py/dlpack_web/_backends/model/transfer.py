@@ -5,8 +5,9 @@ otherwise C packs and converts them in pieces of at most 8 MiB. Down: all tensor
 device in one submit and one map, then one copy for each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any, NamedTuple
 
 from ... import _core
 from ..._layout import views
@@ -23,6 +24,7 @@ from .views import (
     check_usage,
     check_write,
     round_up,
+    span_of,
     step_of,
     tensor_over,
 )
@@ -147,9 +149,38 @@ def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
 # --- back to the CPU ------------------------------------------------------------------------
 
 
+# Rows further apart are copied one by one: commands for that cost as much as so many bytes.
+_APART = 4096
+
+
+class _Rows(NamedTuple):
+    """What is copied of a tensor: `parts`, of which each begins `step` bytes after
+    the one before. shape, strides: of a part; start: its lowest byte, of the first one."""
+
+    shape: Sequence[int]
+    strides: Sequence[int] | None
+    parts: int
+    step: int
+    start: int
+    nbytes: int
+
+
+def _rows_of(view: View) -> _Rows:
+    """The rows of a tensor, if there is much between them; else all from its lowest byte
+    to its highest."""
+    if view.strides and view.size and view.step % 1 == 0:
+        (count, *shape), (step, *strides) = view.shape, view.strides
+        inner = None if views.is_row_major(shape, strides) else strides
+        start, nbytes = span_of(shape, inner, view.step, view.start)
+        step = int(step * view.step)
+        if abs(step) - nbytes >= _APART:
+            return _Rows(shape, inner, count, step, start, nbytes)
+    return _Rows(view.shape, view.strides, 1, 0, *view.span())
+
+
 class _Piece:
-    """One tensor to read: whole words of its buffer, at `offset` of the staging buffer.
-    Its first element comes after `skip` bytes of them."""
+    """One tensor to read, and its place in the staging buffer, in which each row begins
+    `pitch` bytes after the one before. Copies are of whole words."""
 
     def __init__(
         self, source: _core.Tensor, target: _core.Tensor, offset: int, view: View
@@ -158,14 +189,23 @@ class _Piece:
         self.source = _core.from_dlpack(source)
         self.target = _core.from_dlpack(target)
         self.view, self.offset = view, offset
+        rows = self.rows = _rows_of(view)
+        skip = 3 if rows.step % 4 else rows.start % 4
+        self.pitch = round_up(skip + rows.nbytes, 4) if rows.nbytes else 0
+        self.length = rows.parts * self.pitch
         start, length = view.span()
-        self.skip = start % 4
-        self.start = start - self.skip
-        self.length = round_up(self.skip + length, 4) if length else 0
-        has = view.slot.buffer.size
-        if self.start + self.length > has:
-            needed = self.start + self.length
+        needed, has = round_up(start + length, 4), view.slot.buffer.size
+        if length and needed > has:
             raise BufferError(messages.unaligned_read(view, needed, has))
+
+    def copies(self) -> Iterator[tuple[Any, int, int, int]]:
+        """Of whole words: from where, to where in the staging buffer, and how many bytes."""
+        rows = self.rows
+        for i in range(rows.parts if self.length else 0):
+            start = rows.start + i * rows.step
+            skip = start % 4
+            to, length = self.offset + i * self.pitch, round_up(skip + rows.nbytes, 4)
+            yield self.view.slot.buffer, start - skip, to, length
 
     def release(self) -> None:
         self.source.release()
@@ -189,11 +229,7 @@ class _Batch:
             return
         what = f"reading {', '.join(str(piece.view) for piece in self.pieces)}"
         check_usable(record, what, {piece.view.slot for piece in self.pieces})
-        copies = [
-            (piece.view.slot.buffer, piece.start, piece.offset, piece.length)
-            for piece in self.pieces
-            if piece.length
-        ]
+        copies = [copy for piece in self.pieces for copy in piece.copies()]
         self.staged = record.stage(what, copies, self.bytes)
 
     def wait(self) -> None:
@@ -216,30 +252,30 @@ class _Batch:
 
 def _land(piece: _Piece, memory: memoryview) -> None:
     """Copies the elements from mapped memory to the target."""
-    view = piece.view
+    view, rows = piece.view, piece.rows
     into: memoryview = memoryview(_core._raw(piece.target)[0])
-    if view.strides is None:
-        size = view.size * view.step
-        whole = int(size)
-        into[:whole] = memory[piece.skip : piece.skip + whole]
-        if size % 1:  # elements end within a byte: keep the rest of it
-            mask = (1 << round(size % 1 * 8)) - 1
-            last = memory[piece.skip + whole] & mask | into[whole] & ~mask & 255
-            into[whole] = last
-        return
-    if view.step % 1:
+    if rows.strides is not None and view.step % 1:
         raise BufferError(f"{view} is packed and strided: it cannot be read")
-    _gather(memory, piece, into)
+    size = view.size * view.step / rows.parts
+    whole = int(size)
+    for i in range(rows.parts):
+        skip = i * piece.pitch + (rows.start + i * rows.step) % 4
+        to = into[i * whole :]
+        if rows.strides is not None:
+            origin = skip + view.start - rows.start
+            to[:whole] = _gathered(memory, rows, int(view.step), origin)
+        else:
+            to[:whole] = memory[skip : skip + whole]
+            if size % 1:  # elements end within a byte: keep the rest of it
+                mask = (1 << round(size % 1 * 8)) - 1
+                to[whole] = memory[skip + whole] & mask | to[whole] & ~mask & 255
 
 
-def _gather(memory: memoryview, piece: _Piece, into: memoryview) -> None:
-    """Makes strided elements contiguous: C packs them, as bytes."""
-    view, step = piece.view, int(piece.view.step)
-    strides = (*(stride * step for stride in view.strides or ()), 1)
-    raw = _core.from_buffer(memory)
-    origin = view.start - piece.start
-    seen = _core._view(raw, (*view.shape, step), strides, origin)
-    into[:] = memoryview(_core._raw(_core.from_dlpack(seen, copy=True))[0])
+def _gathered(memory: memoryview, rows: _Rows, step: int, origin: int) -> memoryview:
+    """Strided elements, contiguous: C packs them, as bytes. origin: of the first one."""
+    strides = (*(stride * step for stride in rows.strides or ()), 1)
+    seen = _core._view(_core.from_buffer(memory), (*rows.shape, step), strides, origin)
+    return memoryview(_core._raw(_core.from_dlpack(seen, copy=True))[0])
 
 
 def _plan(sources: Tensors, targets: Tensors) -> list[_Batch]:

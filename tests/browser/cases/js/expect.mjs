@@ -69,7 +69,7 @@ export function counted({ counters }, call, expected) {
   try {
     result = call();
   } finally {
-    const { copied_bytes, ...counts } = counters.stop();
+    const { copied_bytes, gpu_bytes, ...counts } = counters.stop();
     const wanted = { copies: 0, gpu_copies: 0, map_async: 0, ...expected };
     if (result !== undefined) equal(counts, wanted, `copies (${copied_bytes} bytes)`);
   }

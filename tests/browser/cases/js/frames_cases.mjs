@@ -137,7 +137,7 @@ export async function frames_go_through_a_kernel_to_a_canvas_and_nothing_is_made
           }
         }
         equal(made, [], "made in 20 frames");
-        equal(counts, { copies: 0, copied_bytes: 0, gpu_copies: 0, map_async: 0 });
+        equal(counts, { copies: 0, copied_bytes: 0, gpu_copies: 0, gpu_bytes: 0, map_async: 0 });
         const [red] = await result.read();
         equal(red, 0);
         ok(source.stats.late <= 1, "one frame late at most");

@@ -284,7 +284,13 @@ export async function the_cpu_sees_no_pixel(context) {
   await toCanvas(tensor, canvas);
   const texture = await toTexture(tensor);
   const again = await fromImage(device, texture, { dtype: "float32" });
-  equal(context.counters.stop(), { copies: 0, copied_bytes: 0, gpu_copies: 0, map_async: 0 });
+  equal(context.counters.stop(), {
+    copies: 0,
+    copied_bytes: 0,
+    gpu_copies: 0,
+    gpu_bytes: 0,
+    map_async: 0,
+  });
   texture.destroy();
   tensor.release();
   again.release();

@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from gpu_world import counted, start_counting
 
 import dlpack_web as dlw
 
@@ -196,6 +197,45 @@ async def test_an_array_like_the_result_is_written(dtype, where, strided):
         assert out.tobytes() == result.tobytes()
         assert result.tobytes().strip(b"\0")
         assert not wide[..., 1].tobytes().strip(b"\0")
+
+
+ROWS = {
+    "contiguous": np.s_[20:30],
+    "none": np.s_[20:20],
+    "one": np.s_[7],
+    "strided": np.s_[3:60:7],
+    "backwards": np.s_[60:3:-7],
+    "contiguous backwards": np.s_[30:20:-1],
+    "every other column of strided": np.s_[3:60:7, ::2],
+    "rows backwards within": np.s_[::13, ::-1],
+    "three": np.s_[::40, None, 5:],
+}
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+@pytest.mark.parametrize("odd", [False, True], ids=["words", "odd"])
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
+async def test_rows_alone_are_read(rows, odd, dtype):
+    """Where they begin within words, too: each copy then has the whole words around it."""
+    width = 6003 if odd else 6000
+    a = np.random.default_rng(0).integers(0, 256, (64, width)).astype(dtype)
+    expected = a[rows]
+    with dlw.from_dlpack(a, device="webgpu") as t, t[rows] as part:
+        start_counting()
+        result = await part.to_host()
+        moved = counted().gpu_bytes
+    assert np.array_equal(result, expected)
+    each = (
+        sum(6 + bytes_from_low_to_high(row) for row in expected)
+        if expected.ndim > 1
+        else a.nbytes
+    )
+    assert expected.nbytes <= moved <= min(each, 6 + bytes_from_low_to_high(expected))
+
+
+def bytes_from_low_to_high(array):
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return high - low if array.size else 0
 
 
 @pytest.mark.parametrize("where", ["cpu", "webgpu"])

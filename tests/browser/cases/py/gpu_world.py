@@ -54,11 +54,12 @@ def start_counting():
 
 
 def counted():
-    """copies, copied_bytes and map_async since then, as they were seen to be called."""
+    """copies, copied_bytes, gpu_bytes and map_async since then, as they were seen to be called."""
     found = harness.counters.stop()
     return SimpleNamespace(
         copies=found.copies,
         copied_bytes=found.copied_bytes,
+        gpu_bytes=found.gpu_bytes,
         map_async=found.map_async,
     )
 
