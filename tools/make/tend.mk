@@ -89,13 +89,6 @@ WRITE_interop += && $(MAKE) --no-print-directory suite NAME=interop RESULTS="--r
 WRITE_arrays := $(PYTHON) tests/native/attributes.py
 WRITE_onnxruntime := NAMES=write $(PYTEST) -q $(ORT)/test_builds.py -k every_name
 WRITE_foreign := FOREIGN=write $(PYTEST) -q $(ORT)/test_foreign_onnxruntime.py
-define WRITE_programs
-export PROGRAMS=write
-rm -f tests/foreign/ARRAYS.md
-$(LIBS_PYTEST) -q tests/interop/test_programs.py
-$(LIBS_PYTEST) -q tests/desktop/test_array_programs.py
-$(PYTEST) -q $(ARRAY_LIBRARIES) -k program
-endef
 
 tables: $(NATIVE) $(LIBS) $(NODES) $(MODELS) $(LIBRARIES) $(ARRAYS) $(PYPI_WHEELS) site chromium
 	@$(if $(WRITE_$(WHAT)),,$(error WHAT= has to be one of $(sort $(patsubst WRITE_%,%,$(filter WRITE_%,$(.VARIABLES))))))

@@ -1,4 +1,4 @@
-"""RESULTS.md and ARRAYS.md: how many checks of each program are the same in each place, and what is not.
+"""RESULTS.md: how many checks of each program are the same in each place, and what is not.
 
 A run of single programs renews their lines alone.
 """
@@ -28,10 +28,8 @@ ROW = re.compile(r"\| ([\w/]+) \| ([\w-]+(?:, [\w-]+)*) \| (.*)")
 Key = tuple[str, str]  # program, provider
 
 
-def lines_of(
-    key: Key, compared: Iterable[Compared], kinds: tuple[str, ...] = (REFUSED,)
-) -> list[str]:
-    """The lines of a program: its counts, then each check of these kinds."""
+def lines_of(key: Key, compared: Iterable[Compared]) -> list[str]:
+    """The lines of a program: its counts, then each check that is refused."""
     found = list(compared)
     counts = [
         sum(each.outcome == kind for each in found)
@@ -43,7 +41,7 @@ def lines_of(
         *sorted(
             f"| {key[0]} | {key[1]} | {cell(each.name)} | {cell(each.why)} |"
             for each in found
-            if each.outcome in kinds
+            if each.outcome == REFUSED
         ),
     ]
 
@@ -69,11 +67,10 @@ def merged(lines: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Table:
-    """A file: its head, a row of counts for each run, and a row for what is listed."""
+    """A file: its head, a row of counts for each run, and a row for what is refused."""
 
     file: Path
     head: str
-    listed: str
 
     def parsed(self) -> dict[Key, list[str]]:
         """The lines of each program in the file."""
@@ -100,7 +97,7 @@ class Table:
         text = f"{self.head}\n{table}\n"
         if rows:
             listed = "\n".join([REFUSALS, "|---|---|---|---|", *merged(rows)])
-            text += f"\n## {self.listed}\n\n{listed}\n"
+            text += f"\n## Refused\n\n{listed}\n"
         return text
 
     def written(self) -> str:
@@ -113,7 +110,7 @@ class Table:
         self.file.write_text(self.rendered(kept))
 
 
-RESULTS = Table(FOREIGN / "RESULTS.md", HEAD, "Refused")
+RESULTS = Table(FOREIGN / "RESULTS.md", HEAD)
 
 
 def programs() -> set[str]:
