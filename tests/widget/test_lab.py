@@ -1,5 +1,9 @@
 """dlpack_web.widget in JupyterLab and Notebook: Python in a kernel, the GPU in a browser."""
 
+import os
+import signal
+import time
+
 import lab
 import pytest
 
@@ -200,6 +204,52 @@ said("gone")
     page.close()
     found = server.wait_for("pages", 3, other)
     assert found[1:] == ["gone", "webgpu"]
+
+
+@pytest.mark.skipif(
+    os.environ.get("BROWSER") == "firefox", reason="only Chromium names its processes"
+)
+def test_a_page_that_slept_goes_on_with_its_tensors(server, pages, opened):
+    """For longer than the patience of the kernel, whose waiting ends with an error meanwhile."""
+    page = pages()
+    cells = [
+        "page = dlw.widget.Page(patience=3)\npage",
+        READY,
+        DOUBLE,
+        """
+a = np.random.default_rng(0).random((1500, 1000), dtype="float32")
+t = dlw.from_dlpack(a, device=page)
+said(bool((await t.to_host() == a).all()))
+try:
+    while True:
+        double(t)
+        a *= 2
+        await t.to_host()
+except BufferError as error:
+    said(str(error))
+""",
+        """
+while True:
+    try:
+        said(bool((await t.to_host() == a).all()))
+        break
+    except BufferError:
+        pass
+t.release()
+""",
+    ]
+    run(server, page, "slept", cells, 2)
+    processes = opened.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
+    renderers = [p["id"] for p in processes["processInfo"] if p["type"] == "renderer"]
+    for each in renderers:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        assert "the page has not answered for 3 s" in server.wait_for("slept", 3)[2]
+        time.sleep(12)  # longer than a link takes messages for sent
+    finally:
+        for each in renderers:
+            os.kill(each, signal.SIGCONT)
+    assert server.wait_for("slept", 4, page)[3:] == [True]
 
 
 def test_after_a_restart_the_cells_run_again(server, pages):

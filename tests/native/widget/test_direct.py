@@ -213,7 +213,7 @@ def test_a_connection_that_breaks_amid_pieces_loses_nothing(near):
                 assert time.monotonic() < end
                 channel.deliver()
                 time.sleep(0.001)
-            assert not host.link.is_direct
+            until(lambda: not host.link.is_direct, "still connected")
             assert (read(channel, t) == A).all()
         page.join()
         until(lambda: host.link.is_direct, "not connected again")
