@@ -108,6 +108,7 @@ const WAYS: Record<string, string> = {
  * @param _arrow - not needed
  * @param value - a Vector, Data, RecordBatch or Table of any copy of the library, DuckDB-wasm's
  * results among them; of several columns `column` names one
+ * @param options - `column`, `nulls`, and `copy`: true always copies, false never does
  * @returns a tensor, or with `nulls: "mask"` two, which the caller releases
  * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers, and nulls
  * within lists; CopyError
@@ -359,6 +360,9 @@ function tooFew(has: number, count: number): UnsupportedError {
  * FixedSizeLists. It holds the memory until it is garbage-collected; slices of it do not. Strided
  * tensors and bools are copied.
  *
+ * @param arrow - the module `apache-arrow`
+ * @param x - a tensor, or another object with the exchange protocol, on the CPU
+ * @param options - `valid`, and `copy`: true always copies, false never does
  * @throws CopyError; UnsupportedError for a WebGPU tensor, a dtype that Arrow lacks, no axes, or
  * another `valid`
  */
@@ -430,6 +434,8 @@ function bitsOf(bytes: Uint8Array): Uint8Array {
 /**
  * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Arrow's vectors,
  * except those with nulls.
+ *
+ * @param arrow - the module `apache-arrow`
  */
 export function install(arrow: Arrow): void {
   common.makeExchangeable<ArrowVector>(arrow.Vector, (value, options) =>

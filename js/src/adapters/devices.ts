@@ -37,6 +37,7 @@ const LIMITS = {
  * tensors. Each library is asked once, in an order that works: jax-js and TensorFlow.js take a
  * device only as they start.
  *
+ * @param libraries - the modules, by their names here
  * @param options - `device`: default that of a library that has started already, or else a new one
  * with what the adapter allows
  * @returns the device, which stays the caller's

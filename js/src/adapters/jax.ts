@@ -40,6 +40,8 @@ const STORAGE_COPY_SRC = 128 | 4;
 /**
  * Makes WebGPU, on this device, the default of jax-js, which must not have asked for one before.
  *
+ * @param jax - the module `@jax-js/jax`
+ * @param device - the one to run on
  * @throws DeviceError if jax-js runs on another device already; DeviceLostError
  */
 export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
@@ -77,6 +79,9 @@ function deviceOf(jax: Jax): GPUDevice | undefined {
  * consumed): without a copy, read-only, its pending work submitted. bool is int32, as jax-js stores
  * it. Arrays on other devices are copied, by jax-js.
  *
+ * @param jax - the module that made the array
+ * @param value - a `jax.Array`, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws ReleasedError for an array that was disposed of or consumed; CopyError
  */
 export function fromJax(
@@ -149,6 +154,8 @@ function take(
  * until jax-js lets go of it; a tensor whose buffer begins elsewhere is copied on the GPU. Elements
  * on the CPU are copied, by jax-js, to its default device.
  *
+ * @param jax - the module `@jax-js/jax`
+ * @param x - a tensor, or another object with the exchange protocol
  * @param options - `dtype: "bool"`: take a tensor of int32 for bool
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
@@ -283,7 +290,11 @@ function backendOf(jax: Jax): any {
   return known ? found : undefined;
 }
 
-/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `jax.Array`s. */
+/**
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `jax.Array`s.
+ *
+ * @param jax - the module `@jax-js/jax`
+ */
 export function install(jax: Jax): void {
   common.makeExchangeable<JaxArray>(jax.Array, (value, options) => fromJax(jax, value, options));
 }

@@ -50,6 +50,8 @@ const STORAGE_COPY_SRC = 128 | 4;
  * Makes a device the one of LiteRT's default environment: new tensors and models use it. Existing
  * ones stay where they are.
  *
+ * @param litert - the module `@litertjs/core`, after its `loadLiteRt()`
+ * @param device - the one to run on
  * @throws DeviceError if LiteRT.js was not loaded; DeviceLostError
  */
 export async function useDevice(litert: LiteRT, device: GPUDevice): Promise<void> {
@@ -79,6 +81,9 @@ function deviceOf({ webGpuDevice }: LiteRTTensor["environment"]): GPUDevice | un
  * without a copy; it stays valid when the `Tensor` is deleted. A `Tensor` on the CPU is copied, by
  * LiteRT.js.
  *
+ * @param litert - the module that made the `Tensor`
+ * @param value - a `Tensor`, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws ReleasedError for a deleted one; UnsupportedError for one whose GPUBuffer LiteRT.js does
  * not hand out; CopyError
  */
@@ -165,6 +170,10 @@ function hold(value: Kept): () => void {
  * lacks the usage STORAGE | COPY_SRC. Elements on the CPU are copied, by LiteRT.js. Its
  * `toGpuBuffer()` refuses a buffer that is larger than the elements; models take it.
  *
+ * @param litert - the module `@litertjs/core`
+ * @param x - a tensor, or another object with the exchange protocol
+ * @param options - `environment`, default LiteRT's own default, and `copy`: true always copies,
+ * false never does
  * @throws CopyError, UnsupportedError for other dtypes and tensors without elements, DeviceError for
  * a tensor on another device than the environment
  */
@@ -191,6 +200,8 @@ export function toLiteRT<L extends LiteRT>(
 
 /**
  * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take its `Tensor`s.
+ *
+ * @param litert - the module `@litertjs/core`
  */
 export function install(litert: LiteRT): void {
   common.makeExchangeable<LiteRTTensor>(litert.Tensor, (value, options) =>

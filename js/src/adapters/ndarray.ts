@@ -40,6 +40,10 @@ export interface FromNdarrayOptions extends common.TakeOptions {
 /**
  * A tensor over the array's elements, without a copy. A `BoolArray` of zarrita is bool.
  *
+ * @param _ndarray - not needed
+ * @param value - an array of `ndarray` or zarrita, strides and offset in entries of its `data`, or
+ * another object with the exchange protocol
+ * @param options - `dtype`, and `copy`: true always copies, false never does
  * @throws UnsupportedError for data in other forms than typed arrays; RangeError for strides that
  * reach out of them
  */
@@ -93,6 +97,8 @@ function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
  *
  * @param ndarray - the library; null makes `{ data, shape, stride, offset }`, as zarrita has them.
  * zarrita knows no offset: a tensor of negative strides is copied for it
+ * @param x - a tensor, or another object with the exchange protocol, on the CPU
+ * @param options - `copy`: true always copies, false never does
  * @throws UnsupportedError for a WebGPU tensor, and for dtypes whose elements are several entries of
  * `tensor.data`, or share one: complex numbers, bfloat16, packed int4; CopyError
  */

@@ -63,8 +63,10 @@ const lent = new WeakMap<object, any>();
  * of its own: you may delete the Mat, or give it other elements (`create`, a result), before you
  * release the tensor.
  *
+ * @param _cv - not needed
  * @param value - of any copy of the library. A Mat over foreign memory (`new cv.Mat(rows, cols,
  * type, ptr)`) has no owner to hold: free that memory later
+ * @param options - `copy`: true always copies, false never does
  * @throws ReleasedError for a deleted Mat; UnsupportedError for elements that DLPack lacks
  */
 export function fromMat(
@@ -130,6 +132,9 @@ function layoutOf(mat: Mat): { dtype: DTypeName; shape: number[]; strides?: numb
  * copy into OpenCV's memory, strided or not. The elements of a Mat of the same copy of OpenCV, or of
  * some of its rows and columns, are shared. The caller deletes the Mat.
  *
+ * @param cv - the module, started
+ * @param x - a tensor, or another object with the exchange protocol, on the CPU
+ * @param options - `copy`: true always copies, false never does
  * @throws UnsupportedError for a WebGPU tensor, and for dtypes and shapes that Mats lack; CopyError
  */
 export function toMat<L extends OpenCV>(
@@ -205,7 +210,11 @@ function create(cv: OpenCV, args: readonly number[], held: Tensor): any {
   }
 }
 
-/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Mats. */
+/**
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Mats.
+ *
+ * @param cv - the module, started
+ */
 export function install(cv: OpenCV): void {
   common.makeExchangeable<Mat>(cv.Mat, (value, options) => fromMat(cv, value, options));
 }

@@ -64,6 +64,8 @@ const told = new WeakMap<object, Told>();
  * Makes all sessions created from now on run on a device: ORT takes a device only in a session's
  * options, and its older WebGPU backend requests its own.
  *
+ * @param ort - the module `onnxruntime-web`
+ * @param device - the one to run on
  * @returns the execution provider `{ name: "webgpu", device }`
  * @throws DeviceError if ORT already runs on another device, unless that was lost and ORT can take
  * another; DeviceLostError
@@ -220,6 +222,8 @@ function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
  * without a copy. It has a hold of its own: disposing of the value does not end it.
  *
  * @param ort - the copy of the library that made the value
+ * @param given - an `ort.Tensor`, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws ReleasedError for a disposed value; UnsupportedError for strings, textures and MLTensors;
  * DeviceError for a GPU tensor if ORT's device is not known; CopyError
  */
@@ -297,6 +301,9 @@ function checkOwner({ Tensor: Class }: Ort, value: object): void {
  * `run()`. Nothing is copied, but strided tensors, and GPU tensors whose buffer begins elsewhere or
  * lacks padding to 16 bytes, without which ORT computes wrong last elements.
  *
+ * @param ort - the module `onnxruntime-web`
+ * @param x - a tensor, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
 export function toOrt<L extends Ort>(
@@ -343,6 +350,8 @@ function giveCPU(ort: Ort, held: Tensor, copy: boolean | undefined): any {
 
 /**
  * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `ort.Tensor`s.
+ *
+ * @param ort - the module `onnxruntime-web`
  */
 export function install(ort: Ort): void {
   common.makeExchangeable<OrtTensor>(ort.Tensor as any, (value, options) =>

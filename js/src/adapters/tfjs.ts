@@ -49,6 +49,8 @@ const PRIORITY = 3;
  * Makes WebGPU, on this device, the backend of TensorFlow.js. Its webgpu backend must be imported
  * and unused; if its device was lost it restarts, without its tensors.
  *
+ * @param tf - the module `@tensorflow/tfjs-core`
+ * @param device - the one to run on
  * @throws DeviceError if the backend is missing, or runs on another device; DeviceLostError
  */
 export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
@@ -90,6 +92,9 @@ function recordOf(backend: any, dataId: object): any {
  * TensorFlow.js stores. Elements that it keeps as another dtype (`cast()` of int32 to float32), or in
  * another class of array (`oneHot`, `abs` of int32), are copied.
  *
+ * @param tf - the module that made the tensor
+ * @param value - a `tf.Tensor`, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws ReleasedError for a disposed tensor; UnsupportedError for complex64, strings, and
  * backends other than cpu and webgpu; CopyError
  */
@@ -214,6 +219,8 @@ function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => 
  * STORAGE | COPY_SRC. On the cpu backend nothing is copied but strided tensors. Do not write to the
  * memory meanwhile: TensorFlow.js treats tensors as constants.
  *
+ * @param tf - the module `@tensorflow/tfjs-core`
+ * @param x - a tensor, or another object with the exchange protocol
  * @param options - `dtype: "bool"`: take a GPU tensor of int32 for bool
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
@@ -331,7 +338,11 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
   });
 }
 
-/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `tf.Tensor`s. */
+/**
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `tf.Tensor`s.
+ *
+ * @param tf - the module `@tensorflow/tfjs-core`
+ */
 export function install(tf: Tf): void {
   common.makeExchangeable<TfTensor>(tf.Tensor, (value, options) => fromTfjs(tf, value, options));
 }

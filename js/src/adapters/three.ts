@@ -117,6 +117,7 @@ const IN_TEXTURES = Object.keys(TYPES).slice(0, 3);
  * Starts a renderer on a device.
  *
  * @param renderer - a `WebGPURenderer` whose `init()` was not called
+ * @param device - the one to run on
  * @throws DeviceError if it has started on another device, or on WebGL
  */
 export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<void> {
@@ -139,6 +140,10 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
  * its integers. A texture's data have the shape [height, width, channels], after [depth] if it has
  * one. Nothing is copied.
  *
+ * @param three - the module `three/webgpu`
+ * @param attribute - a `BufferAttribute` or a texture of data, or another object with the exchange
+ * protocol
+ * @param options - `renderer`, and `copy`: true always copies, false never does
  * @throws UnsupportedError if the renderer has no buffer for it yet, pads its items of 32 bits, or has
  * replaced the bits of a `Float16BufferAttribute` by integers; for a texture with a renderer, and for
  * other than elements of a format's channels; RangeError for a texture with another number of them;
@@ -285,6 +290,10 @@ const lent = new WeakMap<object, Tensor>();
  * `StorageBufferAttribute` whose GPUBuffer the tensor's is; or with `kind` a texture of a CPU tensor's.
  * It holds the memory until the renderer destroys the attribute, or it is garbage-collected.
  *
+ * @param three - the module `three/webgpu`
+ * @param x - a tensor, or another object with the exchange protocol
+ * @param options - `kind`, `renderer`, `usage`, `itemSize`, and `copy`: true always copies, false
+ * never does
  * @throws CopyError, UnsupportedError for other dtypes and for GPU items of 3, DeviceError;
  * RangeError for an `itemSize` that does not divide the elements, and for a texture's shape
  */

@@ -43,6 +43,8 @@ export interface SessionOptions {
  * const model = await AutoModel.from_pretrained(name, { device: "webgpu", session_options });
  * ```
  *
+ * @param transformers - the module `@huggingface/transformers`
+ * @param device - the one to run on
  * @throws DeviceError if its onnxruntime-web runs on another device already; DeviceLostError
  */
 export async function useDevice(
@@ -64,6 +66,9 @@ function ortOf({ Tensor: Class, env }: Transformers): Ort {
  * A tensor over the memory of a `Tensor` of transformers.js, or of an `ort.Tensor` of its sessions,
  * without a copy. It has a hold of its own: disposing of the value does not end it.
  *
+ * @param transformers - the module that made the tensor
+ * @param value - a `Tensor` or `ort.Tensor`, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws what {@link fromOrt} throws
  */
 export function fromTransformers(
@@ -82,6 +87,9 @@ export function fromTransformers(
  * A `Tensor` of transformers.js over a tensor's memory, which it holds until its `dispose()`.
  * Copies and errors are as for {@link toOrt}.
  *
+ * @param transformers - the module `@huggingface/transformers`
+ * @param x - a tensor, or another object with the exchange protocol
+ * @param options - `copy`: true always copies, false never does
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
 export function toTransformers<L extends Transformers>(
@@ -101,7 +109,11 @@ export function toTransformers<L extends Transformers>(
   }
 }
 
-/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take its tensors. */
+/**
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take its tensors.
+ *
+ * @param transformers - the module `@huggingface/transformers`
+ */
 export function install(transformers: Transformers): void {
   makeExchangeable<TransformersTensor>(transformers.Tensor as any, (value, options) =>
     fromTransformers(transformers, value, options),

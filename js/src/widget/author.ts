@@ -37,9 +37,19 @@ type MayCleanUp = void | Cleanup | Promise<void | Cleanup>;
 
 /** A widget as its author writes it; both methods are anywidget's. */
 export interface Author {
-  /** Is called once in each page, before the views. */
+  /**
+   * Is called once in each page, before the views.
+   *
+   * @param props - the `model`, and the `tensors`
+   * @returns what ends it, if anything does
+   */
   initialize?(props: InitializeProps): MayCleanUp;
-  /** Is called for each view. */
+  /**
+   * Is called for each view.
+   *
+   * @param props - the same, and the element `el`
+   * @returns what ends the view, if anything does
+   */
   render?(props: RenderProps): MayCleanUp;
 }
 

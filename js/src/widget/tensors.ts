@@ -17,6 +17,9 @@ export interface Tensors {
    * It belongs to the page, which releases it when Python shows another tensor under the name, or
    * none, and when the device is lost: do not release it, and ask for it again each time. For a
    * longer hold make a view, such as `tensor.slice()`, and release that.
+   *
+   * @param name - the key in Python
+   * @returns undefined if there is none
    */
   get(name: string): Tensor | undefined;
 
@@ -27,6 +30,8 @@ export interface Tensors {
    *
    * Its errors, also those of a promise that it returns, are logged, and Python warns of them.
    *
+   * @param name - the key in Python
+   * @param listener - the function
    * @returns a function that ends this
    */
   watch(name: string, listener: TensorListener): () => void;

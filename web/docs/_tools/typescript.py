@@ -13,8 +13,8 @@ LIBRARIES = ROOT / "build" / "libraries" / "node_modules"
 # Errors are thrown, not made, by programs, and some types describe objects of others.
 UNDESCRIBED = re.compile(
     r"has an @param with name|"
-    r"warning\] (?!\S*(?:Error|Pyodide|Port|Socket|Handle|__type)\.).* \(Parameter\), defined in "
-    r"\S*js/src/(?:core|exchange|open|pyodide|webgpu|wire)/"
+    r"warning\] (?!\S*(?:Error|Pyodide|Port|Socket|Handle|__type|Arrow|Jax|LiteRT|Tf|Model|"
+    r"Lifecycle)\.).* \(Parameter\), defined in \S*js/src/"
 )
 FIRST = """\
 What programs can import, by the name that they import it by. Types of browsers (`GPUDevice`,
@@ -100,7 +100,7 @@ def write_typescript(target: Path) -> None:
 
 
 def undescribed(said: str) -> list[str]:
-    """TypeDoc's warnings of a parameter of the bridge without @param, and of a @param
+    """TypeDoc's warnings of a parameter without @param, and of a @param
     without parameter."""
     lines = (re.sub(r"\x1b\[\d+m", "", line) for line in said.splitlines())
     return [line for line in lines if UNDESCRIBED.search(line)]
