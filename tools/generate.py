@@ -39,7 +39,7 @@ def export(comment: str, name: str, value: Any) -> str:
     return f"/** {comment} */\nexport const {name} = {json.dumps(value)};\n\n"
 
 
-TYPES, WEBGPU, DLPACK = read("dtypes"), read("webgpu"), read("dlpack")
+TYPES, WEBGPU, DLPACK, WGSL = map(read, ("dtypes", "webgpu", "dlpack", "wgsl"))
 DEVICES: list[dict[str, Any]] = DLPACK["devices"]
 HOSTS = [row for row in DEVICES if row.get("host")]
 DTYPES: list[dict[str, Any]] = TYPES["dtypes"]
@@ -148,6 +148,15 @@ export const DEFAULT_LIMITS = {{
 }};
 export const DEFAULT_FEATURES = {json.dumps(WEBGPU["default_features"])};
 """
+PREDECLARED = WGSL.pop("PREDECLARED")
+FILES["js/src/webgpu/formulas/generated.ts"] = each(
+    ((name, " ".join(words.split())) for name, words in WGSL.items()),
+    "export const {_[0]} = '{_[1]}';",
+) + "export const PREDECLARED = /^(?:{})$/;".format("|".join(PREDECLARED.split()))
+FILES["py/dlpack_web/_kernels/__init__.py"] = "# ruff: noqa: SIM905\n" + each(
+    [*WGSL.items(), ("PREDECLARED", PREDECLARED)],
+    '{_[0]} = frozenset(r"""{_[1]}""".split())',
+)
 FILES["py/dlpack_web/_layout/__init__.py"] = f'''\
 # ruff: noqa: N815
 from enum import IntEnum

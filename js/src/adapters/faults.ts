@@ -30,7 +30,7 @@ const given = new WeakMap<object, Given[]>();
 export function checkFault(held: Tensor): void {
   const known = openOutcomes(extentOf(held._managed)).find(({ fault }) => fault)?.fault;
   if (!known) return;
-  known.told = true;
+  known.reported = true;
   throw known.error;
 }
 
@@ -64,11 +64,11 @@ async function inGeneral(
     return {
       error: new DeviceError(message, { device, cause: fault.error }),
       // It is the tensor's own, once more.
-      get told() {
-        return fault.told;
+      get reported() {
+        return fault.reported;
       },
-      set told(value) {
-        fault.told = value;
+      set reported(value) {
+        fault.reported = value;
       },
     };
   }

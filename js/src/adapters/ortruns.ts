@@ -59,7 +59,7 @@ async function run(record: DeviceRecord, watch: WatchedDevice, session: any, arg
   const before = feeds.flatMap(openOutcomes);
   const known = before.find(({ fault }) => fault)?.fault;
   if (known) {
-    known.told = true;
+    known.reported = true;
     throw known.error;
   }
   const running = watch.begin(`the session "${names.get(session)}" of onnxruntime-web`);

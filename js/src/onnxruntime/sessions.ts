@@ -407,7 +407,7 @@ class Run {
         this.#fetch(outputs[i] as number, outputs[i + 1] as number);
       }
     } catch (error) {
-      this.#letGo();
+      this.#releaseAll();
       throw error;
     }
     this.done = this.#wait(options);
@@ -473,7 +473,7 @@ class Run {
         });
       }
     } finally {
-      this.#letGo();
+      this.#releaseAll();
     }
   }
 
@@ -569,7 +569,7 @@ class Run {
   }
 
   /** Releases what the run needed. */
-  #letGo(): void {
+  #releaseAll(): void {
     for (const each of [...Object.values(this.#feeds), ...Object.values(this.#fetches)])
       each?.dispose();
     for (const tensor of this.#uploaded) tensor.release();

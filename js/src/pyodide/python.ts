@@ -76,7 +76,7 @@ export function resultOf<T extends { release(): void } | { close(): void }>(
 ) {
   const controller = new AbortController();
   let found: T | null = null;
-  const letGo = () => {
+  const release = () => {
     if (found === null) return;
     if ("close" in found) found.close();
     else found.release();
@@ -86,7 +86,7 @@ export function resultOf<T extends { release(): void } | { close(): void }>(
   promise.then(
     (arrived) => {
       found = arrived;
-      if (controller.signal.aborted) letGo();
+      if (controller.signal.aborted) release();
     },
     () => {},
   );
@@ -94,7 +94,7 @@ export function resultOf<T extends { release(): void } | { close(): void }>(
     promise,
     release() {
       controller.abort();
-      letGo();
+      release();
     },
   };
 }

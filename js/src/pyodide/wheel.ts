@@ -84,7 +84,7 @@ async function load(url: string): Promise<Uint8Array> {
   const files = nodeFiles();
   const isFile = /^file:/i.test(url);
   if (files && (isFile || !/^[a-z][a-z\d+.-]+:/i.test(url))) {
-    // As a URL: blanks and other characters are escaped in it.
+    // As a URL: blanks and other characters are taken in it.
     return new Uint8Array(await files.readFile(isFile ? new URL(url) : url));
   }
   const response = await fetch(url);

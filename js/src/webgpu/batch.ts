@@ -17,7 +17,7 @@ import {
 import { checkAlive, nameOf, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
 import { calledAt, currentSite, operate, Settling } from "./faults.js";
-import { copyBack, Kernel, letGo, type Prepared } from "./kernel.js";
+import { copyBack, Kernel, type Prepared, releaseBound } from "./kernel.js";
 import {
   type BufferRecord,
   type Extent,
@@ -327,7 +327,7 @@ export class Batch {
       const about = { kernel, args, workgroups, group, prepared: outcome as Outcome };
       return { ...prepared, ...about, ...extentsOf(bound), site: currentSite() };
     } catch (error) {
-      letGo(bound);
+      releaseBound(bound);
       for (const x of args) managedOf(x)?.release();
       throw error;
     }
@@ -361,7 +361,7 @@ function endOf(tensor: ManagedTensor): number {
 }
 
 function release({ args, bound }: Call): void {
-  letGo(bound);
+  releaseBound(bound);
   for (const arg of args) managedOf(arg)?.release();
 }
 

@@ -12,7 +12,9 @@ import { checkCopySource, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, allocate } from "./making.js";
-import { type BufferRecord, markSeen, recordOf } from "./record.js";
+import { clearPadding } from "./padding.js";
+import { dropPipelines } from "./pipelines.js";
+import { type BufferRecord, markExposed, recordOf } from "./record.js";
 import {
   addSlot,
   DEFAULT_USAGE,
@@ -24,7 +26,6 @@ import {
   Usage,
 } from "./references.js";
 import type { DeviceRecord } from "./state.js";
-import { forget, maskTail } from "./tails.js";
 
 /**
  * The buffer of a tensor, for foreign code, which may keep it. So it is never reused for another
@@ -43,7 +44,7 @@ export function bufferOf(tensor: ManagedTensor): GPUBuffer {
 /** The same for code that may write to it, until the tensor is released. */
 export function lend(tensor: ManagedTensor): GPUBuffer {
   const { facts } = slotOf(tensor.handle);
-  markSeen(facts);
+  markExposed(facts);
   return facts.buffer;
 }
 
@@ -175,7 +176,7 @@ export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: nu
       gpu.queue.submit([encoder.finish()]);
     },
   );
-  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && forget(gpu));
+  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && dropPipelines(gpu));
 }
 
 /** The commands of such a copy, of at least one byte. */
@@ -187,6 +188,6 @@ export function encodeCopy(
 ): void {
   const { buffer, record } = slotOf(handle);
   encoder.copyBufferToBuffer(buffer, start, target, offset, roundUp(nbytes, 4));
-  if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, target, offset, nbytes);
+  if (nbytes % 4 !== 0) clearPadding(record.device.gpu, encoder, target, offset, nbytes);
   count(record, "copied", nbytes);
 }

@@ -29,7 +29,7 @@ export function useDevice(
     listeners: new Set(),
     pool: new Pool(),
     moved: { up: 0, down: 0, copied: 0, copies: 0 },
-    troubles: 0,
+    errors: 0,
     taken: 0,
   };
   const lost = (info: { reason?: unknown; message?: string }) => {
@@ -38,7 +38,7 @@ export function useDevice(
   };
   gpu.lost.then(lost);
   // Small buffers are made and written without error scopes; their errors come here.
-  gpu.addEventListener?.("uncapturederror", () => record.troubles++);
+  gpu.addEventListener?.("uncapturederror", () => record.errors++);
   state.devices.push(record);
   return record;
 }

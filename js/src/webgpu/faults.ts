@@ -38,7 +38,7 @@ export class Settling implements Outcome {
     for (const parent of parents) {
       const inherited = parent.fault === undefined ? await parent.done : parent.fault;
       if (inherited === null) continue;
-      if (found !== null) found.told = true;
+      if (found !== null) found.reported = true;
       this.fault = inherited;
       return inherited;
     }
@@ -168,14 +168,14 @@ async function ownFault(
   const found = await Promise.all(scopes.map((scope) => scope.catch(() => null)));
   const cause = found.find((error) => error !== null);
   if (!cause) return null;
-  record.troubles++;
+  record.errors++;
   let error: Error;
   try {
     error = (await operation.explain?.(cause)) ?? failure(record, operation.what, cause);
   } catch {
     error = failure(record, operation.what, cause);
   }
-  const fault = { error, told: false };
+  const fault = { error, reported: false };
   if (!sites.has(error)) sites.set(error, calledAt);
   tellLater(record, fault, sites.get(error));
   return fault;
@@ -207,8 +207,8 @@ export function failure(
 
 export function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefined): void {
   const timer: unknown = setTimeout(() => {
-    if (fault.told) return;
-    fault.told = true;
+    if (fault.reported) return;
+    fault.reported = true;
     for (const listener of [...record.listeners, ...state.listeners]) {
       try {
         if (listener(fault.error, calledAt)) return;
@@ -247,7 +247,7 @@ export async function ask(
   }
   checkAlive(record);
   if (first === undefined) return;
-  first.told = true;
+  first.reported = true;
   throw first.error;
 }
 

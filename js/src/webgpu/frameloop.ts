@@ -96,7 +96,7 @@ export class FrameLoop implements Frames {
 
   async #next(): Promise<IteratorResult<Tensor>> {
     try {
-      this.#letGo();
+      this.#releaseFrame();
       await this.#until(() => this.#pending <= 1);
       while (!this.#over) {
         await this.#until(() => this.#source.fresh);
@@ -187,7 +187,7 @@ export class FrameLoop implements Frames {
   }
 
   /** Releases the previous frame; work submitted since it was taken is its work. */
-  #letGo(): void {
+  #releaseFrame(): void {
     if (this.#tensor === null) return;
     this.#tensor.release();
     this.#tensor = null;

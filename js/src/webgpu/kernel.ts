@@ -204,7 +204,7 @@ export class Kernel {
       known.call = { number, marks, groups, ...touchedBy(bound) };
       return number;
     } finally {
-      letGo(prepared.bound);
+      releaseBound(prepared.bound);
     }
   }
 
@@ -263,7 +263,7 @@ export class Kernel {
       separate(record, bound);
       return { bound, groups };
     } catch (error) {
-      letGo(bound);
+      releaseBound(bound);
       throw error;
     }
   }
@@ -272,7 +272,7 @@ export class Kernel {
   #uniform(value: number, index: number): BufferRecord {
     const record = this._record;
     let kept = this.#uniforms[index];
-    if (kept && !isSound(kept.facts, record.troubles)) kept = undefined;
+    if (kept && !isSound(kept.facts, record.errors)) kept = undefined;
     if (kept && Object.is(kept.value, value)) return kept.facts;
     const data = packNumber(value, index, this._declared(index));
     kept ??= { facts: obtain(record, data.byteLength, DEFAULT_USAGE), value: undefined };
@@ -414,7 +414,7 @@ function markBound({ extent, resource }: Bound): void {
 }
 
 /** Releases the slots that are only for a submit. */
-export function letGo(bound: readonly Bound[]): void {
+export function releaseBound(bound: readonly Bound[]): void {
   for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
 }
 

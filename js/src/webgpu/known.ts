@@ -7,7 +7,7 @@ import { managedOf } from "../core/tensor.js";
 import type { Bound } from "./arguments.js";
 import type { Given, RunOptions } from "./checks/calls.js";
 import { Words } from "./making.js";
-import { agree, type Extent, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
+import { type Extent, isOpen, isPrivate, migrate, type Outcome, openOutcomes } from "./record.js";
 import { extentOf } from "./references.js";
 import { find } from "./slots.js";
 import { type Slot, state } from "./state.js";
@@ -173,8 +173,8 @@ export function isSure({ watched, alone, bound }: Known, checked: boolean): bool
   if (watched === null || watched.fault) return false;
   if (watched.fault === undefined && !(alone && checked)) return false;
   for (let i = 0; i < bound.length; i++) {
-    const { origin, seen, taken } = agree((bound[i] as Bound).extent.facts);
-    if (origin !== "tensors" || seen || taken) return false;
+    const { origin, exposed, taken } = migrate((bound[i] as Bound).extent.facts);
+    if (origin !== "tensors" || exposed || taken) return false;
   }
   return true;
 }

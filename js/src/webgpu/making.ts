@@ -53,12 +53,12 @@ export function obtain(
   padTo = 16,
   zeros = false,
 ): BufferRecord {
-  const { pool, troubles, device } = record;
+  const { pool, errors, device } = record;
   const size = Math.max(roundUp(nbytes, padTo), padTo);
   if (size > device.gpu.limits.maxBufferSize) throw tooLarge(record, size);
   const words = nbytes + (-nbytes & 3);
   const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
-  const idle = origin === "tensors" ? pool.take(size, origin, troubles) : undefined;
+  const idle = origin === "tensors" ? pool.take(size, origin, errors) : undefined;
   const end = zeros ? 0 : words;
   if (idle && idle.dirty > end) clear(device.gpu, idle, end);
   const facts = idle ?? makeBuffer(record, size, usage, origin);
@@ -85,7 +85,7 @@ export function makeBuffer(
   what = `${size} bytes`,
 ): BufferRecord {
   // Dawn in Node reports an invalid buffer before createBuffer() returns.
-  const { troubles } = record;
+  const { errors } = record;
   const { gpu } = record.device;
   // It can fail other than by losing the device because of unusual flags, or out of memory. The
   // error scopes that would report it cost more than a small upload.
@@ -96,7 +96,7 @@ export function makeBuffer(
     () => gpu.createBuffer({ size, usage }),
   );
   record.pool.created++;
-  return newRecord(buffer, origin, { making: outcome, troubles });
+  return newRecord(buffer, origin, { making: outcome, errors });
 }
 
 /** Clears what the last tensor left in an idle buffer, from a word on. */

@@ -1,4 +1,4 @@
-import { agree, type BufferRecord, FORMAT, type Origin } from "./record.js";
+import { type BufferRecord, FORMAT, migrate, type Origin } from "./record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, the least recently used go first. */
 const BUDGET = 256 << 20;
@@ -10,10 +10,10 @@ const IDLE_MS = 10_000;
  * code has had it, any later error of the device may mean that it is invalid.
  */
 export function isSound(record: BufferRecord, now: number): boolean {
-  if (record.format !== FORMAT && agree(record).taken) return false;
-  const { making, work, seen, troubles } = record;
+  if (record.format !== FORMAT && migrate(record).taken) return false;
+  const { making, work, exposed, errors } = record;
   if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
-  return troubles === now || (making?.fault === null && !seen);
+  return errors === now || (making?.fault === null && !exposed);
 }
 
 /** Idle buffers by purpose and size, the most recently used kind at the end. */
@@ -31,14 +31,14 @@ export class Pool {
   /**
    * An idle buffer of exactly this size, with its old contents; undefined if there is none.
    *
-   * @param troubles - errors of the device so far: buffers that may be affected are destroyed
+   * @param errors - errors of the device so far: buffers that may be affected are destroyed
    */
-  take(size: number, origin: Origin, troubles: number): BufferRecord | undefined {
+  take(size: number, origin: Origin, errors: number): BufferRecord | undefined {
     const kind = this.#idle.get(origin === "staging" ? -size : size);
     for (let facts = kind?.pop(); facts !== undefined; facts = kind?.pop()) {
       this.idleBytes -= size;
       this.#used = true;
-      if (isSound(facts, troubles)) {
+      if (isSound(facts, errors)) {
         this.reused++;
         return facts;
       }

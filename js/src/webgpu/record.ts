@@ -6,7 +6,10 @@
 import type { GPUBuffer } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 
-/** Number of the fields below. To add a field, increment it and extend {@link agree}. */
+/**
+ * Number of the fields below. To add a field, increment it; {@link migrate} then gives the field its worst
+ * case in records that an older copy has had.
+ */
 export const FORMAT = 1;
 
 const known = shared("buffers", () => ({
@@ -19,7 +22,7 @@ const known = shared("buffers", () => ({
 export interface Fault {
   readonly error: Error;
   /** Whether it was reported: to a reader, or else to a listener. */
-  told: boolean;
+  reported: boolean;
 }
 
 /** The GPU's result for an operation and its dependencies; faults.ts makes them. */
@@ -53,17 +56,17 @@ export interface BufferRecord {
   /** Number of slots over it. */
   holds: number;
   /** Whether code outside of this library has had it, and may have destroyed it. */
-  seen: boolean;
+  exposed: boolean;
   /** Whether foreign code has it now, by an exchange. */
-  lent: boolean;
+  exported: boolean;
   /** Whether foreign code may keep it: then only the garbage collector frees it. */
   taken: boolean;
   /** Bytes from the start that may not be 0. */
   dirty: number;
   /** The outcome of making it; null without error scopes. */
   readonly making: Outcome | null;
-  /** `troubles` of the device when it was made. */
-  readonly troubles: number;
+  /** `errors` of the device when it was made. */
+  readonly errors: number;
   /** Writes that are not known to have succeeded, in order and without overlaps. */
   work: Written[];
 }
@@ -72,7 +75,7 @@ export interface BufferRecord {
 export function newRecord(
   buffer: GPUBuffer,
   origin: Origin,
-  { making = null, troubles = 0 }: Partial<Pick<BufferRecord, "making" | "troubles">> = {},
+  { making = null, errors = 0 }: Partial<Pick<BufferRecord, "making" | "errors">> = {},
 ): BufferRecord {
   const made = origin !== "others";
   const record: BufferRecord = {
@@ -81,12 +84,12 @@ export function newRecord(
     id: ++known.last,
     origin,
     holds: 0,
-    seen: !made,
-    lent: false,
+    exposed: !made,
+    exported: false,
     taken: !made,
     dirty: made ? 0 : buffer.size,
     making,
-    troubles,
+    errors,
     work: [],
   };
   known.records.set(buffer, record);
@@ -96,29 +99,18 @@ export function newRecord(
 /** The record of any buffer. */
 export function recordOf(buffer: GPUBuffer): BufferRecord {
   const found = known.records.get(buffer);
-  return found === undefined ? newRecord(buffer, "others") : agree(found);
+  return found === undefined ? newRecord(buffer, "others") : migrate(found);
 }
 
-/**
- * A record that another copy of the library may have had. Fields that an older one did not keep get
- * the worst case; a newer one sees from the format what this one does not keep.
- */
-export function agree(record: BufferRecord): BufferRecord {
-  if (record.format === FORMAT) return record;
-  if (!(record.format > FORMAT)) {
-    record.holds ??= 1;
-    record.seen = record.taken = true;
-    record.lent ??= true;
-    record.dirty = record.buffer.size;
-    record.work ??= [];
-  }
-  record.format = Math.min(record.format || 0, FORMAT);
+/** A newer copy of the library sees from the format which fields this one has not kept. */
+export function migrate(record: BufferRecord): BufferRecord {
+  if (record.format > FORMAT) record.format = FORMAT;
   return record;
 }
 
 /** Whether we made the buffer, and no code that follows the protocol can destroy it. */
-export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
-  return (origin === "tensors" || origin === "single") && !lent && !taken;
+export function isPrivate({ origin, exported, taken }: BufferRecord): boolean {
+  return (origin === "tensors" || origin === "single") && !exported && !taken;
 }
 
 /** Bytes up to this one may have been written. */
@@ -127,8 +119,8 @@ export function markWritten(record: BufferRecord, end: number): void {
 }
 
 /** Foreign code gets the buffer, and may write to it until it returns it. */
-export function markSeen(record: BufferRecord): void {
-  record.seen = record.lent = true;
+export function markExposed(record: BufferRecord): void {
+  record.exposed = record.exported = true;
   record.dirty = record.buffer.size;
 }
 

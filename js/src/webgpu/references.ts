@@ -3,7 +3,7 @@ import { quietly, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { isSound } from "./pool.js";
-import { agree, type BufferRecord, type Extent, forget } from "./record.js";
+import { type BufferRecord, type Extent, forget, migrate } from "./record.js";
 import { enter, find, leave } from "./slots.js";
 import { type DeviceRecord, type Slot, state } from "./state.js";
 
@@ -43,7 +43,7 @@ export type LiveSlot = Slot & {
 export function slotOf(handle: number): LiveSlot {
   const slot = find(state, handle) as LiveSlot | undefined;
   if (slot) {
-    agree(slot.facts);
+    migrate(slot.facts);
     return slot;
   }
   throw new ReleasedError(`GPU handle 0x${handle.toString(16)} is not (or no longer) in use`, {
@@ -65,22 +65,22 @@ export function releaseSlot(handle: number): void {
     if (--slot.refs > 0) return;
     const { release, record, facts } = slot;
     leave(state, handle);
-    if (--facts.holds === 0) letGo(record, facts);
+    if (--facts.holds === 0) dispose(record, facts);
     release?.();
   });
 }
 
 /** Disposes of a buffer without tensors. */
-export function letGo(record: DeviceRecord, facts: BufferRecord): void {
+export function dispose(record: DeviceRecord, facts: BufferRecord): void {
   const { buffer, origin, taken } = facts;
   // Its owner keeps using it.
   if (origin === "others") forget(facts);
   else if (origin === "single") buffer.destroy();
   else if (record.lost !== null || taken) return;
-  else if (!isSound(facts, record.troubles)) buffer.destroy();
+  else if (!isSound(facts, record.errors)) buffer.destroy();
   else {
     forget(facts); // the next tensor overwrites all that it shows
-    facts.lent = false;
+    facts.exported = false;
     record.pool.give(facts);
   }
 }

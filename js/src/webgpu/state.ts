@@ -20,7 +20,7 @@ export interface DeviceRecord {
   /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
   readonly moved: { up: number; down: number; copied: number; copies: number };
   /** Number of errors of the device, with or without a tensor that raises them. */
-  troubles: number;
+  errors: number;
   /** Buffers of ours that foreign code took, which are left to the garbage collector. */
   taken: number;
 }

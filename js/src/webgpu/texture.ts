@@ -2,10 +2,10 @@ import type { GPUTexture } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { bindAlone } from "./arguments.js";
 import { operate } from "./faults.js";
+import { cached, dropPipelines } from "./pipelines.js";
 import type { Outcome } from "./record.js";
 import { extentOf, releaseSlot } from "./references.js";
 import type { DeviceRecord } from "./state.js";
-import { forget, kept } from "./tails.js";
 import type { Binding } from "./wgsl.js";
 
 /**
@@ -117,11 +117,11 @@ function submit<P extends Pipeline>(
   try {
     const { outcome } = operate(record, operation, () => {
       const encoder = gpu.createCommandEncoder();
-      encode(encoder, kept(gpu, key, make), { binding: 0, resource });
+      encode(encoder, cached(gpu, key, make), { binding: 0, resource });
       gpu.queue.submit([encoder.finish()]);
     });
     // The pipeline may be wrong, so the next call makes it again.
-    outcome?.done.then((fault) => fault && forget(gpu));
+    outcome?.done.then((fault) => fault && dropPipelines(gpu));
     return outcome;
   } finally {
     if (temporary) releaseSlot(temporary);

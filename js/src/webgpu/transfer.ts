@@ -12,7 +12,6 @@ import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
 import { checkUsage, checkWholeWords, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { mapAfter, operate, readMapped } from "./faults.js";
-import { faultOf, joinFault } from "./handing.js";
 import { type AllocateOptions, makeBuffer } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import {
@@ -24,6 +23,7 @@ import {
   slotOf,
   Usage,
 } from "./references.js";
+import { faultOf, joinFault } from "./reports.js";
 import type { DeviceRecord } from "./state.js";
 import { upload, uploadNew, write } from "./upload.js";
 
@@ -123,11 +123,11 @@ export async function read<O extends Out>(
 ): Promise<(O | AnyTypedArray)[]> {
   const batches: Batch[] = [];
   const holds: ManagedTensor[] = [];
-  const letGo = () => {
+  const releaseAll = () => {
     for (const hold of holds) hold.release();
   };
   try {
-    signal?.addEventListener("abort", letGo);
+    signal?.addEventListener("abort", releaseAll);
     const targets = tensors.map((tensor, i) => {
       tensor.check();
       const target = outs[i] ?? tensor.newArray();
@@ -153,8 +153,8 @@ export async function read<O extends Out>(
     }
     return targets;
   } finally {
-    signal?.removeEventListener("abort", letGo);
-    letGo();
+    signal?.removeEventListener("abort", releaseAll);
+    releaseAll();
   }
 }
 
@@ -266,10 +266,10 @@ function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
 
 // A power of two fits more reads, and the bytes after those that are read are never seen.
 function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
-  const { pool, device, troubles } = record;
+  const { pool, device, errors } = record;
   const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), device.gpu.limits.maxBufferSize);
   const usage = Usage.MAP_READ | Usage.COPY_DST;
-  const idle = pool.take(size, "staging", troubles);
+  const idle = pool.take(size, "staging", errors);
   return idle ?? makeBuffer(record, size, usage, "staging", `reading ${bytes} bytes`);
 }
 

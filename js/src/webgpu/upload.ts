@@ -18,7 +18,7 @@ import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, obtain, WATCHED } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, markWritten, setOutcome } from "./record.js";
-import { addSlot, DEFAULT_USAGE, letGo, slotOf, Usage } from "./references.js";
+import { addSlot, DEFAULT_USAGE, dispose, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 /** Implements `Tensor.to`. */
@@ -58,7 +58,7 @@ export function uploadNew(
     fill(record, facts, 0, nbytes, tensor, dtype, mayFail);
     return tensorOfSlot(addSlot(record, facts, { used }), 0, dtype, shape, false);
   } catch (error) {
-    letGo(record, facts);
+    dispose(record, facts);
     throw error;
   }
 }

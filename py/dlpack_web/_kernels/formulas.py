@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .._backends.checks import BLANKS, with_lines
 from .._layout.text import type_of
-from .words import reason_against
+from .reserved import reason_against
 
 #: The dtype of a tensor for each type of a parameter.
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}

@@ -10,7 +10,7 @@ from .._backends import owner
 from .._backends.calls import recorder
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
-from . import formulas
+from . import IN_REDUCTIONS, formulas
 from .arguments import (
     Given,
     Signature,
@@ -19,7 +19,6 @@ from .arguments import (
     named,
 )
 from .kernel import Kernel
-from .words import IN_REDUCTIONS
 
 # For each type that is reduced: the dtype of partial results, and how many of them.
 _PARTIAL = {type_: (parse_dtype(dtype), 1) for type_, dtype in formulas.DTYPES.items()}

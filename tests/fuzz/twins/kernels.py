@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dlpack_web._kernels import formulas, words
-from dlpack_web._kernels.words import IN_REDUCTIONS
+from dlpack_web import _kernels
+from dlpack_web._kernels import IN_REDUCTIONS, formulas
 
 from .shaders import BLANKS, BREAKS, STRANGE, comment
 
@@ -40,12 +40,8 @@ NAMES = [
     "é",
     "1x",
 ]
-ROOT = Path(__file__).parents[3]
-# All words of both lists, so that a word that one of them lacks is found.
-LISTS = [Path(words.__file__), ROOT / "js" / "src" / "webgpu" / "formulas" / "words.ts"]
-WORDS = sorted(
-    {word for path in LISTS for word in re.findall(r"\w+", path.read_text())}
-)
+# All words that no parameter may be called, and parts of those.
+WORDS = sorted(set(re.findall(r"\w+", Path(_kernels.__file__).read_text())))
 WORDS += [
     "textureLoad",
     "atomicAdd",

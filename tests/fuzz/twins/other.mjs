@@ -5,7 +5,7 @@ import { open } from "../../../js/dist/open/index.js";
 import { checkNames, parseIndex } from "../../../js/dist/open/shards.js";
 import { helpFor, placeIn } from "../../../js/dist/webgpu/compiling.js";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
-import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/words.js";
+import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/generated.js";
 import { requestDevice } from "../../../js/dist/webgpu/request.js";
 import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
 import { decode, encode } from "../../../js/dist/wire/frame.js";

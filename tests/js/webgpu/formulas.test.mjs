@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
-import { IN_REDUCTIONS, reasonAgainst } from "../../../js/dist/webgpu/formulas/words.js";
+import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/generated.js";
+import { reasonAgainst } from "../../../js/dist/webgpu/formulas/reserved.js";
 
 const { elementwise, formula, identityOf, parse, reduction } = formulas;
 

@@ -250,10 +250,10 @@ test("what others get may be written by them", () => {
   const { gpu } = fakeDevice();
   const tensor = fresh(gpu, 1);
   const { facts } = slotOf(tensor._managed.handle);
-  assert.deepEqual([facts.seen, facts.lent, facts.dirty], [false, false, 4]);
+  assert.deepEqual([facts.exposed, facts.exported, facts.dirty], [false, false, 4]);
   const { data, release } = tensor[Symbol.for("dlpack.exchange")]();
   assert.equal(data, facts.buffer);
-  assert.deepEqual([facts.seen, facts.lent, facts.dirty], [true, true, 16]);
+  assert.deepEqual([facts.exposed, facts.exported, facts.dirty], [true, true, 16]);
   release();
   tensor.release();
 });

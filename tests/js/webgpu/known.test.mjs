@@ -10,7 +10,7 @@ import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { Marks } from "../../../js/dist/webgpu/known.js";
 import "../../../js/dist/webgpu/lazy.js"; // errors are explained within a turn
-import { markSeen } from "../../../js/dist/webgpu/record.js";
+import { markExposed } from "../../../js/dist/webgpu/record.js";
 import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/references.js";
 import { fakeDevice } from "../fake_device.mjs";
 
@@ -189,7 +189,7 @@ test("after an error of the device a number is written where the bind group has 
     assert.equal(bound.at(-1) === used, i === 1 || i === 3);
     used = bound.at(-1);
     await device.answer();
-    if (i === 1) useDevice(device.gpu).troubles++;
+    if (i === 1) useDevice(device.gpu).errors++;
   }
 });
 
@@ -226,13 +226,13 @@ test("a call that failed is watched until the GPU accepts it", async () => {
 });
 
 for (const [name, usage, take] of [
-  ["had", undefined, (x) => markSeen(recordOf(x))],
+  ["had", undefined, (x) => markExposed(recordOf(x))],
   [
     "had, and gave back",
     undefined,
     (x) => {
-      markSeen(recordOf(x));
-      recordOf(x).lent = false;
+      markExposed(recordOf(x));
+      recordOf(x).exported = false;
     },
   ],
   ["took", undefined, (x) => x.buffer],

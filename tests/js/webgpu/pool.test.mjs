@@ -69,7 +69,7 @@ test("a buffer that an error may have made invalid is destroyed, unless others m
   timed(() => {
     const pool = new Pool();
     const [sound, doubtful, kept] = [
-      idle(64, "tensors", { troubles: 1 }),
+      idle(64, "tensors", { errors: 1 }),
       idle(64),
       Object.assign(idle(64), { taken: true }),
     ];

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Tensor } from "../../../js/dist/index.js";
 import { isSound } from "../../../js/dist/webgpu/pool.js";
 import {
-  agree,
+  migrate,
   newRecord,
   openOutcomes,
   recordOf,
@@ -16,7 +16,7 @@ import { random } from "../random.mjs";
 
 const bufferOf = (size, usage = 4 | 8 | 64 | 128) => ({ size, usage, destroyed: 0, destroy() {} });
 const outcome = (fault) => ({ fault, done: Promise.resolve(fault) });
-const bad = () => outcome({ error: new Error("bad"), told: false });
+const bad = () => outcome({ error: new Error("bad"), reported: false });
 
 for (const seed of [1, 2, 3]) {
   test(`what is known of each byte is what was found last of it, seed ${seed}`, () => {
@@ -73,26 +73,16 @@ test("a buffer has one record, whoever asks", () => {
   assert.equal(recordOf(theirs), found);
   assert.notEqual(found.id, made.id);
   assert.deepEqual(
-    [found.origin, found.taken, found.seen, found.dirty],
+    [found.origin, found.taken, found.exposed, found.dirty],
     ["others", true, true, 16],
   );
-});
-
-test("what an older copy did not keep is taken for the worst", () => {
-  const buffer = bufferOf(64);
-  const record = newRecord(buffer, "tensors");
-  for (const name of ["format", "seen", "lent", "taken", "dirty", "work", "holds"])
-    delete record[name];
-  assert.equal(recordOf(buffer), record);
-  const { seen, lent, taken, dirty, work, format } = record;
-  assert.deepEqual([seen, lent, taken, dirty, work, format], [true, true, true, 64, [], 0]);
 });
 
 test("a newer copy sees that an older one has had the record", () => {
   const record = newRecord(bufferOf(64), "tensors");
   const { format } = record;
   Object.assign(record, { format: format + 3, news: "kept by newer ones" });
-  agree(record);
+  migrate(record);
   assert.deepEqual(
     [record.format, record.news, record.taken],
     [format, "kept by newer ones", false],
@@ -121,18 +111,6 @@ function fakeDevice() {
 
 const upload = (device) => Tensor.fromTypedArray(new Float32Array(4)).to(device);
 
-test("a buffer in the pool that an older copy gave is left alone", () => {
-  const device = fakeDevice();
-  const first = upload(device);
-  const { facts } = slotOf(first._managed.handle);
-  first.release();
-  delete facts.format;
-  const second = upload(device);
-  assert.notEqual(slotOf(second._managed.handle).buffer, facts.buffer);
-  assert.equal(facts.buffer.destroyed, 0);
-  second.release();
-});
-
 test("a buffer goes when the last tensor over it goes, whichever that is", () => {
   const device = fakeDevice();
   const x = upload(device);
@@ -157,13 +135,12 @@ test("a buffer goes when the last tensor over it goes, whichever that is", () =>
 });
 
 test("a tensor's record is looked at whichever copy made it", () => {
-  const device = fakeDevice();
-  const x = upload(device);
+  const x = upload(fakeDevice());
   const { facts } = slotOf(x._managed.handle);
-  facts.format = undefined;
-  assert.equal(slotOf(x._managed.handle).facts.format, 0);
+  const { format } = facts;
+  facts.format = format + 1;
+  assert.equal(slotOf(x._managed.handle).facts.format, format);
   x.release();
-  assert.equal(facts.buffer.destroyed, 0); // for all we know somebody has it
 });
 
 /** What is in a buffer of a fake device after the upload of an array. */
@@ -221,13 +198,13 @@ test("a buffer whose last work failed does not wait in the pool", () => {
 });
 
 test("a buffer is sound while nothing speaks against it", () => {
-  const sound = (fields, troubles, now) =>
-    isSound({ ...newRecord(bufferOf(16), "tensors", { troubles }), ...fields }, now);
+  const sound = (fields, errors, now) =>
+    isSound({ ...newRecord(bufferOf(16), "tensors", { errors }), ...fields }, now);
   assert.equal(sound({}, 2, 2), true);
   assert.equal(sound({}, 2, 3), false); // its making was not watched
   assert.equal(sound({ making: outcome(null) }, 2, 3), true);
   assert.equal(sound({ making: outcome(undefined) }, 2, 3), false);
-  assert.equal(sound({ making: outcome(null), seen: true }, 2, 3), false);
+  assert.equal(sound({ making: outcome(null), exposed: true }, 2, 3), false);
   assert.equal(sound({ making: bad() }, 2, 2), false);
   assert.equal(sound({ work: [{ start: 0, end: 4, outcome: bad() }] }, 2, 2), false);
   assert.equal(sound({ work: [{ start: 0, end: 4, outcome: outcome(undefined) }] }, 2, 2), true);

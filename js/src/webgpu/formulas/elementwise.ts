@@ -3,8 +3,8 @@ import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import type { Argument } from "../checks/calls.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
-import { DEFINITION, type Given, named, namesOf, resultsOf, Signature } from "./given.js";
 import type { Results } from "./results.js";
+import { DEFINITION, type Given, named, namesOf, resultsOf, Signature } from "./signature.js";
 
 /** What an {@link ElementwiseKernel} computes. */
 export interface ElementwiseOptions<O extends string = string> {

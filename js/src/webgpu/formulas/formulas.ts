@@ -10,7 +10,7 @@ import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
 import { BLANKS, DTYPES, type Scalar, withLines } from "../wgsl.js";
-import { reasonAgainst } from "./words.js";
+import { reasonAgainst } from "./reserved.js";
 
 export type ParamType = Scalar;
 

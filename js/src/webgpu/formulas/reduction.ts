@@ -17,9 +17,17 @@ import {
   scalarOf,
   sizes,
 } from "./formulas.js";
-import { DEFINITION, type Given, named, namesOf, resultsOf, Signature, typeOf } from "./given.js";
+import { IN_REDUCTIONS } from "./generated.js";
 import type { Results } from "./results.js";
-import { IN_REDUCTIONS } from "./words.js";
+import {
+  DEFINITION,
+  type Given,
+  named,
+  namesOf,
+  resultsOf,
+  Signature,
+  typeOf,
+} from "./signature.js";
 
 /** Types that can be reduced: those of parameters, and vectors. */
 export type ReduceType = ParamType | "vec2f" | "vec4f" | "vec2i" | "vec4i" | "vec2u" | "vec4u";
@@ -148,7 +156,7 @@ export class ReductionKernel<O extends string = string> {
       const count = sizeOf(left);
       if (count === 0) return;
       // After an error of the device, the buffers of the sizes may be invalid.
-      const key = [given.kinds, shape, isReduced, signature.record.troubles].join("|");
+      const key = [given.kinds, shape, isReduced, signature.record.errors].join("|");
       const passes = this.#passes.get(key) ?? this.#prepare(given.kinds, shape, isReduced, count);
       this.#run(given, outputs, passes, how);
       if (this.#passes.size > KEPT) this.#passes.clear();

@@ -24,7 +24,7 @@ export function faultOf(tensor: ManagedTensor): () => Promise<Error | null> | nu
   checkAlive(record);
   const extent = extentOf(tensor);
   const known = openOutcomes(extent).find(({ fault }) => fault)?.fault;
-  if (known) throw told(known);
+  if (known) throw reported(known);
   const fault = () => {
     const open = openOutcomes(extent);
     return open.length === 0 && record.lost === null ? null : errorOf(record, open);
@@ -40,12 +40,12 @@ async function errorOf(record: DeviceRecord, open: readonly Outcome[]): Promise<
   } catch (lost) {
     return lost as Error;
   }
-  return fault && told(fault);
+  return fault && reported(fault);
 }
 
 /** From here on, the consumer raises it. */
-function told(fault: Fault): Error {
-  fault.told = true;
+function reported(fault: Fault): Error {
+  fault.reported = true;
   return fault.error;
 }
 
@@ -95,7 +95,7 @@ async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault
     error = cause; // it must not reject; a rejection counts as a fault
   }
   if (error === null) return null;
-  const fault: Fault = { error: errorFor(record, error), told: false };
+  const fault: Fault = { error: errorFor(record, error), reported: false };
   tellLater(record, fault, undefined);
   return fault;
 }
