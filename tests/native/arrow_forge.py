@@ -129,6 +129,31 @@ def extension(name, parameters=b""):
     return metadata(ARROW__extension__name=name, ARROW__extension__metadata=parameters)
 
 
+def _releasing(kind, what):
+    """One function for all structs of a kind: in Pyodide each is a module of WebAssembly."""
+
+    def release(struct):
+        assert struct.contents.release  # it holds something
+        children = getattr(struct.contents, "children", None)
+        for i in range(struct.contents.n_children if children else 0):
+            child = children[i]
+            if child and child.contents.release:
+                child.contents.release(child)
+        owner = Forged.alive[struct.contents.private_data]
+        owner.released[what] += 1
+        struct.contents.release = kind()
+        owner.during(what)
+
+    return kind(release)
+
+
+RELEASE = {
+    Schema: _releasing(RELEASE_SCHEMA, "schema"),
+    Array: _releasing(RELEASE_ARRAY, "array"),
+    Stream: _releasing(RELEASE_STREAM, "stream"),
+}
+
+
 class Forged:
     """A producer: `type` is letters, or (letters, [(name, type), ...], metadata), the last
     optional; `arrays` one for each chunk, made by `array`. Counts its releases.
@@ -136,11 +161,12 @@ class Forged:
     `during(place)` is called in each of its callbacks: `place` is "get_schema",
     "get_next", "get_last_error", or which struct is released."""
 
-    #: Until a test is over: whoever took an array calls its release.
-    alive: ClassVar[list] = []
+    #: By what structs have as private_data, until a test is over: whoever took an array
+    #: calls its release.
+    alive: ClassVar[dict] = {}
 
     def __init__(self, type_, *arrays, device=None, stream=False):
-        self.alive.append(self)
+        self.alive[id(self)] = self
         self.during = lambda place: None
         self.kept, self.released = [], {"schema": 0, "array": 0, "stream": 0}
         self.schema = self._schema(type_)
@@ -167,20 +193,6 @@ class Forged:
         self.kept.append(thing)
         return thing
 
-    def _release(self, kind, what):
-        def release(struct):
-            assert struct.contents.release  # it holds something
-            children = getattr(struct.contents, "children", None)
-            for i in range(struct.contents.n_children if children else 0):
-                child = children[i]
-                if child and child.contents.release:
-                    child.contents.release(child)
-            self.released[what] += 1
-            struct.contents.release = kind()
-            self.during(what)
-
-        return self._keep(kind(release))
-
     def _schema(self, type_, name=b"x"):
         parts = type_ if isinstance(type_, tuple) else (type_, [])
         letters, children, *said = parts
@@ -193,7 +205,8 @@ class Forged:
                 metadata=said[0] if said else None,
                 n_children=len(made),
                 children=self._keep(pointers(Schema, made)),
-                release=self._release(RELEASE_SCHEMA, "schema"),
+                release=RELEASE[Schema],
+                private_data=id(self),
             )
         )
 
@@ -210,7 +223,8 @@ class Forged:
                 n_children=changed.get("n_children", len(made)),
                 buffers=self._keep((c_void_p * len(places))(*places)),
                 children=self._keep(pointers(Array, made)),
-                release=self._release(RELEASE_ARRAY, "array"),
+                release=RELEASE[Array],
+                private_data=id(self),
             )
         )
 
@@ -235,7 +249,8 @@ class Forged:
             get_schema=self._keep(GET_SCHEMA(get_schema)),
             get_next=self._keep(GET_NEXT(get_next)),
             get_last_error=self._keep(GET_ERROR(lambda _: None)),
-            release=self._release(RELEASE_STREAM, "stream"),
+            release=RELEASE[Stream],
+            private_data=id(self),
         )
 
 

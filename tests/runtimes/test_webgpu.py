@@ -73,7 +73,7 @@ def test_a_missing_driver_is_named(tmp_path: Path) -> None:
 
 
 RIGHT = {
-    "agent": "Deno/2.9.5",
+    "agent": "Deno/2.9.6",
     "webgpu": "65541 llvmpipe",
     "compiler": 'expected global item, found "nonsense"',
 }
@@ -82,7 +82,7 @@ RIGHT = {
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"agent": "Deno/2.9.6"},
+        {"agent": "Deno/2.9.7"},
         {"webgpu": "NVIDIA GeForce"},
         {"webgpu": ""},
         {"compiler": "unexpected token"},
@@ -90,9 +90,9 @@ RIGHT = {
     ids=["version", "driver", "no WebGPU", "implementation"],
 )
 def test_another_runtime_or_driver_is_refused(wrong: dict[str, str]) -> None:
-    wanted = Wanted("wgpu-core", LAVAPIPE, "Deno/2.9.5")
+    wanted = Wanted("wgpu-core", LAVAPIPE, "Deno/2.9.6")
     assert wanted.complaint(RIGHT) is None
-    assert "is for Deno/2.9.5, WebGPU: wgpu-core on lavapipe" in str(
+    assert "is for Deno/2.9.6, WebGPU: wgpu-core on lavapipe" in str(
         wanted.complaint(RIGHT | wrong)
     )
 

@@ -157,6 +157,24 @@ said(dlw.live_tensors())
     assert found[3:] == ["webgpu", [0.0, 1.0, 2.0, 3.0, 4.0], 0]
 
 
+def test_rows_that_are_read_come_alone(server, pages):
+    cells = [
+        SHOW,
+        READY,
+        """
+came = []
+page.on_msg(lambda _, __, buffers: came.extend(memoryview(b).nbytes for b in buffers))
+a = np.random.default_rng(0).random((4000, 1000), dtype="float32")
+with dlw.from_dlpack(a, device=page) as t, t[1000:1100] as rows, t[::40] as steps:
+    found = [await each.to_host() for each in (rows, steps)]
+said([bool((found[0] == a[1000:1100]).all()), bool((found[1] == a[::40]).all()), sum(came)])
+""",
+    ]
+    *equal, came = run(server, pages(), "rows", cells, 2)[1]
+    assert equal == [True, True]
+    assert 800_000 <= came < 810_000  # of 16 MB; and the frames' heads
+
+
 def test_two_views_share_a_gpu_and_both_draw(server, pages):
     page = pages()
     cells = [
