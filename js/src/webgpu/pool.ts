@@ -1,4 +1,4 @@
-import { type BufferRecord, FORMAT, migrate, type Origin } from "./record.js";
+import type { BufferRecord, Origin } from "./record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, the least recently used go first. */
 const BUDGET = 256 << 20;
@@ -10,7 +10,6 @@ const IDLE_MS = 10_000;
  * code has had it, any later error of the device may mean that it is invalid.
  */
 export function isSound(record: BufferRecord, now: number): boolean {
-  if (record.format !== FORMAT && migrate(record).taken) return false;
   const { making, work, exposed, errors } = record;
   if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
   return errors === now || (making?.fault === null && !exposed);

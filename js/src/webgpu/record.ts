@@ -10,7 +10,7 @@ import { shared } from "../core/realm.js";
  * Number of the fields below. To add a field, increment it; {@link migrate} then gives the field its worst
  * case in records that an older copy has had.
  */
-export const FORMAT = 1;
+const FORMAT = 1;
 
 const known = shared("buffers", () => ({
   records: new WeakMap<GPUBuffer, BufferRecord>(),

@@ -594,7 +594,7 @@ async function to_worker(world, r) {
     return;
   }
   const { array } = store;
-  const alone = storage?.holds === 1 && array !== undefined;
+  const alone = storage?.holds === 1 && !storage.lent && array !== undefined;
   const whole = view.rowMajor && array?.buffer.byteLength === view.nbytes;
   const message = it.transfer();
   world.drop(entry);

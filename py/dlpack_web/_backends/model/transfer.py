@@ -149,7 +149,8 @@ def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
 # --- back to the CPU ------------------------------------------------------------------------
 
 
-# Rows further apart are copied one by one: commands for that cost as much as so many bytes.
+# Rows further apart are copied one by one, as in js/src/webgpu/transfer.ts: commands for that
+# cost as much as so many bytes.
 _APART = 4096
 
 
