@@ -90,7 +90,8 @@ def contents() -> Iterator[tuple[str, Path]]:
     for file in (ROOT / "build" / "numpy" / "pyodide").iterdir():
         yield f"site/pyodide/{file.name}", file  # the lock, and NumPy's wheel
     for file in (ROOT / "js" / "dist").rglob("*.js"):
-        yield f"site/js/{file.relative_to(ROOT / 'js' / 'dist')}", file
+        for folder in ("js", "js-source/dist"):  # cases load a second copy
+            yield f"site/{folder}/{file.relative_to(ROOT / 'js' / 'dist')}", file
     for file in (ROOT / "dist" / "wheel.json", *(ROOT / "dist").glob("*.whl")):
         yield f"site/wheel/{file.name}", file
     yield "site/counters.mjs", ROOT / "web" / "site" / "counters.mjs"

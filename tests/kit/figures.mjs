@@ -15,8 +15,8 @@ const FEWER = new Set(["upload", "download"]); // have a lesser set of ways
 /** `[path, layout, smallest, largest]` in bytes: below, calls alone would be measured. */
 const PATHS = [
   ["dispatch", "contiguous", 64, 64],
-  ["handover", "protocol", 4 * MB, 4 * MB],
-  ["handover", "Python", 4 * MB, 4 * MB],
+  ["handover", "protocol", MB, MB],
+  ["handover", "Python", MB, MB],
   ["upload", "contiguous", 64, LARGEST],
   ["download", "contiguous", 64, LARGEST],
   ["upload", "strided", MB, 256 * MB], // of twice as much, which Python has beside what it packs
@@ -28,7 +28,7 @@ const PATHS = [
 export function plan({ quick, sizes }) {
   const asked = sizes ?? (quick ? QUICK : SIZES);
   const steps = PATHS.flatMap(([path, layout, least, most]) => {
-    const within = least === most ? [least] : asked.filter((n) => n >= least && n <= most);
+    const within = asked.filter((bytes) => bytes >= least && bytes <= most);
     return within.map((bytes) => ({ path, layout, bytes }));
   });
   return steps.sort((a, b) => a.bytes - b.bytes);
@@ -36,7 +36,7 @@ export function plan({ quick, sizes }) {
 
 function rounds(bytes, quick) {
   if (quick) return 5;
-  return bytes >= 256 * MB ? 7 : 15;
+  return bytes >= 64 * MB ? 7 : 15;
 }
 
 /** What a runtime answers about a step; it is started where it is not running. */

@@ -10,7 +10,7 @@ import { downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs"
 import { answer } from "/tests/runtimes/host.mjs";
 import { copyWay, downloadInPieces, gatherWays, handoverWays, uploadInPieces } from "./ways.mjs";
 
-const MOST_BYTES = 2 ** 30; // of a batch, which drivers may stage all at once
+const MOST_BYTES = 2 ** 28; // of a batch, which drivers may stage all at once
 const MOST = 20_000;
 const SETTLES = 5; // a batch takes at least so many times what waiting for it does
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,11 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import LAVAPIPE, SWIFTSHADER, Kit, results
+from conftest import LAVAPIPE, ROOT, SWIFTSHADER, Kit, results
 
 MIB = 2**20
 QUICK = ("--software", "--quick")
-CASES = ("--cases", "cpu_cases.mjs,gpu_cases.mjs,gpu_kernels.py")
+SUITE = json.loads((ROOT / "tests" / "runtimes" / "suite.json").read_text())
+FILES = {*SUITE["javascript"], *SUITE["python"]} - {"kernels_cases.mjs"}
 PACKED_LAYOUTS = ("strided", "transposed", "f64")
 
 
@@ -29,7 +31,7 @@ def test_the_packed_kit_fits(packed: Path) -> None:
 
 
 def test_runs_in_both_implementations(kit: Kit, tmp_path: Path) -> None:
-    done = kit.run(tmp_path / "out", *QUICK, *CASES, "--sizes", "64,1M,4M")
+    done = kit.run(tmp_path / "out", *QUICK, "--sizes", "64,1M,4M")
     assert done.returncode == 0, done.stdout
     bench, tests = results(tmp_path / "out")
     assert bench["state"] == "whole"
@@ -41,7 +43,7 @@ def test_runs_in_both_implementations(kit: Kit, tmp_path: Path) -> None:
         assert each["limits"]["maxBufferSize"] >= 2**28
         assert each["wait_ms"] > 0
         assert f"{name}: {each['webgpu']}" in tests
-    assert tests.count(" 0 failed, ") == 2 * (3 + 1)
+    assert tests.count(" 0 failed, ") == 2 * (len(FILES) + 1)
     assert tests.endswith("Ended: whole, status 0\n")
     assert not list((kit.work / "tmp").iterdir())  # nothing is left beside OUT
 
@@ -66,7 +68,7 @@ def test_measures_every_path_beside_its_floor(kit: Kit, tmp_path: Path) -> None:
             for n in (64, MIB)
         ),
         *(("upload", layout, MIB) for layout in PACKED_LAYOUTS),
-        *(("handover", to, 4 * MIB) for to in ("protocol", "Python")),
+        *(("handover", to, MIB) for to in ("protocol", "Python")),
         ("dispatch", "contiguous", 64),
     }
     assert set(ways) == expected

