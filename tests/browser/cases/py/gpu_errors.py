@@ -91,7 +91,7 @@ def test_workgroups_out_of_range(workgroups, words):
 
 def test_larger_than_the_device_allows():
     with pytest.raises(BufferError, match="maxBufferSize"):
-        dlw.empty(2**40, "uint8", device="webgpu")
+        dlw.empty(2**45, "uint8", device="webgpu")
 
 
 async def test_limit_above_the_adapter():

@@ -183,7 +183,8 @@ def parts(whole, way, *ranges):
 WAYS = pytest.mark.parametrize("way", ["views", "one GPUBuffer"])
 
 
-# Elements 0, 64 and 128 can be bound where they are; the others are put aside.
+# Elements 0, 64 and 128 can be bound where they are (with Dawn on NVIDIA all at multiples of 16
+# bytes can); the others are put aside.
 @WAYS
 @pytest.mark.parametrize(
     ("first", "second"),
@@ -230,7 +231,7 @@ async def test_written_arguments_that_overlap_are_refused(first, second, way):
         ((0, 4), (2, 2)),
     ],
 )
-async def test_written_neighbours_are_both_written(first, second, way):
+async def test_written_neighbours_are_both_written(first, second, way, device):
     kernel = dlw.webgpu.Kernel(BOTH)
     expected = np.arange(192, dtype=np.float32)
     with upload(expected) as whole:
@@ -239,7 +240,8 @@ async def test_written_neighbours_are_both_written(first, second, way):
         with x, y:
             kernel(x, y, workgroups=1)
         if first[1] > first[0] and second[1] > second[0]:  # there and back
-            aside = [begin for begin, _ in (first, second) if begin % 64]
+            step = limit(device.gpu, "minStorageBufferOffsetAlignment")
+            aside = [begin for begin, _ in (first, second) if 4 * begin % step]
             assert copied_tensors() - before == 2 * len(aside)
         for (begin, end), added in ((first, 1), (second, 10)):
             expected[begin : min(begin + 1, end)] += added

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from gpu_world import make_buffer, write_buffer
+from gpu_world import limit, make_buffer, write_buffer
 
 import dlpack_web as dlw
 
@@ -55,7 +55,8 @@ class Part:
         if self.lent:
             count = count // 4 * 4
         self.start, self.size = self.place(choose, count)
-        ends = self.start + self.size == count and self.start % 256 == 0
+        step = limit(device.gpu, "minStorageBufferOffsetAlignment")
+        ends = self.start + self.size == count and self.start % step == 0
         self.padded = not self.lent and ends
         rest = -count % 16 if self.padded else 0
         self.bytes = np.frombuffer(choose.randbytes(count) + bytes(rest), "u1").copy()

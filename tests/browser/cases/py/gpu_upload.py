@@ -227,8 +227,10 @@ async def test_ten_thousand_cycles_leave_nothing():
 
 @pytest.mark.parametrize("share", [0.25, 0.99], ids=["a quarter", "nearly all"])
 async def test_the_largest_tensors(share, device):
-    """256 MB in software, and nearly all that the device allows in one buffer."""
-    count = int(limit(device.gpu, "maxBufferSize") * share) // 16 * 4
+    """256 MB in software, and nearly all that the device allows in one buffer, if it has that
+    much: with Dawn on NVIDIA the limit is 1 TiB."""
+    most = min(limit(device.gpu, "maxBufferSize"), 2**32)
+    count = int(most * share) // 16 * 4
     ends = np.array([1, 2], np.uint32)
     with dlw.empty(count, "uint32", device="webgpu") as tensor:
         buffer = tensor.gpu_buffer
