@@ -190,7 +190,7 @@ class ElementwiseKernel:
         args += outputs
         if formulas.counts_elements(self._signature.outputs):
             args.append(n)
-        groups = formulas.grid(n)
+        groups = formulas.grid(-(-n // formulas.PER_INVOCATION))
         with named(names):
             kernel(*args, workgroups=groups)
         # Where the kernel takes the same arguments, it has checked all but halves.

@@ -9,7 +9,7 @@ compiler is shown at the user's own line and column.
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from math import copysign, isfinite, prod
+from math import copysign, isfinite, prod, sqrt
 from struct import pack, unpack
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from .reserved import reason_against
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}
 _TYPES = {dtype: type_ for type_, dtype in DTYPES.items()} | {t: t for t in DTYPES}
 _WIDTH = 64  # invocations of a workgroup
+PER_INVOCATION = 4  # elements
 
 
 class Param(NamedTuple):
@@ -259,21 +260,31 @@ def elementwise(
     if counts_elements(outputs):
         w.bind("uniform", "_n", "u32")
         n = "_n"
-    w.add(
-        "",
-        f"@compute @workgroup_size({_WIDTH})",
-        "fn main(",
-        "  @builtin(global_invocation_id) _id: vec3u,",
-        "  @builtin(num_workgroups) _groups: vec3u,",
-        ") {",
-        f"  let i = _id.x + _id.y * _groups.x * {_WIDTH};",
-        f"  let n = {n};",
-        "  if (i >= n) { return; }",
-    )
+    w.add("", "fn _element(i: u32, n: u32) {")
     _load(w, inputs, kinds, outputs)
     _operate(w, outputs, "operation", operation)
-    w.add("}")
+    w.add("}", "", *f"{_HEAD}  let n = {n};\n{_ELEMENTS}".split("\n"))
     return w.source()
+
+
+_HEAD = f"""\
+@compute @workgroup_size({_WIDTH})
+fn main(
+  @builtin(workgroup_id) at: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) local: u32,
+) {{
+  let group = at.x + at.y * groups.x;
+"""
+
+#: Large GPUs start workgroups more slowly than they copy a few elements in each.
+_ELEMENTS = f"""\
+  let first = group * {PER_INVOCATION * _WIDTH};
+  let end = min(first + {PER_INVOCATION * _WIDTH}, n);
+  for (var i = first + local; i < end; i += {_WIDTH}) {{
+    _element(i, n);
+  }}
+}}"""
 
 
 class Reduction(NamedTuple):
@@ -348,15 +359,10 @@ fn _offset(number: u32, last: u32, part: u32) -> u32 {{
   return sum + left * _sizes[last][part + 1];
 }}
 
-@compute @workgroup_size({_WIDTH})
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) local: u32,
-) {{
+{_HEAD}\
   let s = _sizes[0];
   let t = _sizes[1];
-  let piece = (group.x + group.y * groups.x) * ({_WIDTH} / s.y) + local / s.y;
+  let piece = group * ({_WIDTH} / s.y) + local / s.y;
   let lane = local % s.y;
   let used = piece < s.x * s.w;
   let output = piece % s.x;
@@ -410,8 +416,9 @@ def sizes(
     is_near = outputs < 4096 if n is not None else not reduced or reduced[1] < 16
     lanes = 1 << min(6, (max(length, 1) - 1).bit_length()) if is_near else 1
     chunks = 1
-    if n is None and length > 64 * lanes:
-        chunks = min((1 << 16) // (outputs * lanes), -(-length // (16 * lanes)))
+    steps = length / lanes
+    if n is None and steps > 64:  # by 8 * sqrt(steps) chunks, both passes take as many
+        chunks = int(min(2**18 / outputs / lanes, 8 * sqrt(steps), steps / 16))
     chunk = -(-length // max(chunks, 1))
     words = [outputs, lanes, chunk, -(-length // chunk) if chunk else 1]
     words += [length, length if n is None else n]

@@ -2,7 +2,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import type { Argument } from "../checks/calls.js";
-import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
+import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
 import type { Results } from "./results.js";
 import { DEFINITION, type Given, named, namesOf, resultsOf, Signature } from "./signature.js";
 
@@ -140,7 +140,7 @@ export class ElementwiseKernel<O extends string = string> {
     if (countsElements(outs)) args.push(size);
     const names = [...namesOf(params.filter(isBound)), ...namesOf(outs), "n"];
     const kernel = this.#kernel(kinds);
-    const options = { workgroups: grid(size) };
+    const options = { workgroups: grid(size / PER_INVOCATION) };
     const run = (again: readonly Argument[]) => named(names, () => kernel.run(again, options));
     run(args);
     if (args.length === kinds.length + outs.length) this.#signature.keep(given, run);

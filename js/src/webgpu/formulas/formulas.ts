@@ -15,6 +15,7 @@ import { reasonAgainst } from "./reserved.js";
 export type ParamType = Scalar;
 
 const WIDTH = 64; // invocations of a workgroup
+export const PER_INVOCATION = 4; // elements
 
 /** A parameter: "f32 x", or "raw f32 x". */
 export interface Param {
@@ -247,22 +248,29 @@ export function elementwise(
     w.bind("uniform", "_n", "u32");
     n = "_n";
   }
-  w.add(
-    "",
-    `@compute @workgroup_size(${WIDTH})`,
-    "fn main(",
-    "  @builtin(global_invocation_id) _id: vec3u,",
-    "  @builtin(num_workgroups) _groups: vec3u,",
-    ") {",
-    `  let i = _id.x + _id.y * _groups.x * ${WIDTH};`,
-    `  let n = ${n};`,
-    "  if (i >= n) { return; }",
-    ...load(inputs, kinds, outputs),
-  );
+  w.add("", "fn _element(i: u32, n: u32) {", ...load(inputs, kinds, outputs));
   operate(w, outputs, "operation", operation);
-  w.add("}");
+  w.add("}", "", HEAD, `  let n = ${n};`, ELEMENTS);
   return w.source();
 }
+
+const HEAD = `\
+@compute @workgroup_size(${WIDTH})
+fn main(
+  @builtin(workgroup_id) at: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) local: u32,
+) {
+  let group = at.x + at.y * groups.x;`;
+
+// Large GPUs start workgroups more slowly than they copy a few elements in each.
+const ELEMENTS = `\
+  let first = group * ${PER_INVOCATION * WIDTH};
+  let end = min(first + ${PER_INVOCATION * WIDTH}, n);
+  for (var i = first + local; i < end; i += ${WIDTH}) {
+    _element(i, n);
+  }
+}`;
 
 /** The definition of a reduction. */
 export interface Reduction {
@@ -324,15 +332,10 @@ fn _offset(number: u32, last: u32, part: u32) -> u32 {
   return sum + left * _sizes[last][part + 1];
 }
 
-@compute @workgroup_size(${WIDTH})
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) local: u32,
-) {
+${HEAD}
   let s = _sizes[0];
   let t = _sizes[1];
-  let piece = (group.x + group.y * groups.x) * (${WIDTH} / s.y) + local / s.y;
+  let piece = group * (${WIDTH} / s.y) + local / s.y;
   let lane = local % s.y;
   let used = piece < s.x * s.w;
   let output = piece % s.x;
@@ -397,13 +400,14 @@ export function sizes(
   const isNear = n === undefined ? (words[11] as number) < 16 : outputs < 4096;
   const lanes = isNear && length > 1 ? 1 << Math.min(6, 32 - Math.clz32(length - 1)) : 1;
   let chunks = 1;
-  if (n === undefined && length > 64 * lanes) {
-    const most = Math.floor(2 ** 16 / (outputs * lanes));
-    chunks = Math.min(most, Math.ceil(length / (16 * lanes))) || 1;
+  const steps = length / lanes;
+  // By 8 * sqrt(steps) chunks, both passes take as many.
+  if (n === undefined && steps > 64) {
+    chunks = Math.floor(Math.min(2 ** 18 / outputs / lanes, 8 * Math.sqrt(steps), steps / 16)) || 1;
   }
   const chunk = Math.ceil(length / chunks);
-  const rest = [length, n ?? length, ...last.map((at) => Math.max(at, 2))];
-  words.set([outputs, lanes, chunk, Math.ceil(length / chunk) || 1, ...rest]);
+  const rest = last.map((at) => Math.max(at, 2));
+  words.set([outputs, lanes, chunk, Math.ceil(length / chunk) || 1, length, n ?? length, ...rest]);
   return words;
 }
 

@@ -163,12 +163,19 @@ async def test_nothing_is_computed_of_no_elements(axpy):
 
 async def test_more_elements_than_one_axis_of_workgroups_has():
     kernel = ElementwiseKernel("u32 x", "u32 y", "y = x ^ i")
-    n = 65535 * 64 + 1
+    n = 65535 * 256 + 1
     a = np.arange(n, dtype=np.uint32)[::-1].copy()
     with upload(a, "uint32") as x:
         np.testing.assert_array_equal(
             await read(kernel(x)), a ^ np.arange(n, dtype="u4")
         )
+
+
+async def test_a_formula_that_returns_early_leaves_its_element_alone():
+    kernel = ElementwiseKernel("i32 x", "i32 y", "if (x < 0) { return; } y = x")
+    a = np.arange(1000, dtype=np.int32) * np.where(np.arange(1000) % 3, 1, -1)
+    with upload(a, "int32") as x, upload(np.full(1000, 7), "int32") as y:
+        np.testing.assert_array_equal(await read(kernel(x, y)), np.where(a < 0, 7, a))
 
 
 async def test_half_precision(device):
