@@ -153,7 +153,7 @@ NEED_webkit := WebKitWebDriver Xvfb
 RUN_webkit := $(PYTEST) tests/browser/hosts/webkit.py
 
 # Deno's WebGPU is wgpu-core: a second implementation.
-INPUTS_deno := $(EXAMPLE) $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
+INPUTS_deno := $(EXAMPLE) $(VECTORS) $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
 NEED_deno := libvulkan swiftshader lavapipe
 RUN_deno := $(PYTEST) tests/runtimes -k "deno or missing or refused"
 INPUTS_node-gpu := $(INPUTS_deno)
