@@ -53,6 +53,13 @@ def shape_of(extents: Iterable[int | str]) -> list[int | str | None]:
     ]
 
 
+def _present(arg: NodeArg) -> NodeArg:
+    """For an optional tensor the NodeArg of the tensor, which onnxruntime-web takes."""
+    if not arg.type.startswith("optional(tensor("):
+        return arg
+    return arg._replace(type=arg.type.removeprefix("optional(").removesuffix(")"))
+
+
 class Feeds:
     """The inputs of one session."""
 
@@ -70,7 +77,7 @@ class Feeds:
         self._required = {arg.name for arg in inputs}
         self._inputs = {
             arg.name: (i, arg, DTYPES.get(arg.type))
-            for i, arg in enumerate([*inputs, *overridable])
+            for i, arg in enumerate(map(_present, [*inputs, *overridable]))
         }
         self._device = device
         # On the CPU onnxruntime-web checks indices itself.

@@ -75,7 +75,8 @@ class Outputs:
                 "onnxruntime-web would change: request the other outputs by name, or change "
                 "the model"
             )
-        if arg.type.startswith("tensor(") or arg.name in self._zipped:
+        kinds = "tensor(", "optional(tensor("
+        if arg.type.startswith(kinds) or arg.name in self._zipped:
             return
         raise unsupported(
             f"output {arg.name} is {arg.type}, and onnxruntime-web returns only "

@@ -304,12 +304,12 @@ SEQUENCE = of(4, message(1, FLOATS))
 MAP = of(5, number(1, TYPES["int64"]), message(2, FLOATS))
 
 
-def typed(op, given, returned, *attributes, domain=""):
+def typed(op, given, returned, *attributes, domain="", inputs=("x",)):
     """`y = op(x)`, of these types, and `z = x` of a tensor."""
     takes = [("x", given), ("t", FLOATS)]
     gives = [("y", returned), ("z", FLOATS)]
     nodes = [
-        node(op, ("x",), ("y",), *attributes, domain=domain),
+        node(op, inputs, ("y",), *attributes, domain=domain),
         node("Identity", ("t",), ("z",)),
     ]
     whole = message(
@@ -365,6 +365,50 @@ def test_inputs_that_are_sequences_or_maps_are_refused(kind, given):
     refused = f"input x is {re.escape(kind)}, and onnxruntime-web takes only tensors"
     with pytest.raises(errors.NotImplemented, match=refused):
         session.run(["z"], feeds)
+
+
+OPTIONAL = of(9, message(1, FLOATS))
+
+
+def test_optional_outputs_are_arrays():
+    model = typed("Optional", FLOATS, OPTIONAL)
+    session, x = ort.InferenceSession(model, providers=CPU), np.float32([1, 2])
+    assert session.get_outputs()[0] == ("y", "optional(tensor(float))", [])
+    for each in session.run(None, {"x": x, "t": x}):
+        assert each.tolist() == [1, 2]
+    (y,) = session.run_with_ort_values(["y"], {"x": value(x), "t": value(x)})
+    assert (y.data_type(), y.numpy().tolist()) == ("tensor(float)", [1, 2])
+
+
+@pytest.mark.parametrize(
+    "given", [np.float32([1, 2]), [1, 2], value(np.float32([1]))], ids=str
+)
+def test_optional_inputs_take_arrays(given):
+    model = typed("OptionalHasElement", OPTIONAL, message(1, number(1, TYPES["bool"])))
+    session, t = ort.InferenceSession(model, providers=CPU), np.float32([1])
+    assert session.get_inputs()[0] == ("x", "optional(tensor(float))", [])
+    if isinstance(given, ort.OrtValue):
+        t = value(t)
+        (y,) = session.run_with_ort_values(["y"], {"x": given, "t": t})
+        assert y.numpy()
+    else:
+        assert session.run(["y"], {"x": given, "t": t}) == [True]
+    with pytest.raises(
+        errors.InvalidArgument, match=r"Actual: .tensor.int64.. , expected: .tensor"
+    ):
+        session.run(["y"], {"x": np.int64([1]), "t": np.float32([1])})
+
+
+def test_an_optional_output_without_a_value_is_an_error():
+    """Native onnxruntime returns None; onnxruntime-web cannot say that."""
+    kind = text_field(1, "type") + message(14, FLOATS) + number(20, 13)
+    model = typed("Optional", FLOATS, OPTIONAL, kind, inputs=())
+    session, x = ort.InferenceSession(model, providers=CPU), np.float32([1, 2])
+    with pytest.raises(
+        errors.InvalidArgument, match="must contain a constructed tensor"
+    ):
+        session.run(["y"], {"x": x, "t": x})
+    assert session.run(["z"], {"x": x, "t": x})[0].tolist() == [1, 2]
 
 
 def of_the_library(model, x):
