@@ -24,7 +24,7 @@ suite: ## one suite, NAME=firefox; without a name, their table
 quick: ## the tests of the folders that changed since main
 fuzz: ## fuzzers and models, SECONDS=60 SEED=n
 mutants: ## changes one place of FILE=path at a time and runs its tests, WHAT=py|js|c (TESTS=folders, COUNT=n)
-bench: ## build/bench.json and bench.md, beside today's ways (WHAT=quick|desktop|lite|widget, or the rows of one path)
+bench: ## build/bench.json and bench.md, beside today's ways (WHAT=desktop|lite|widget, or the rows of one path)
 native: ## the extension for this machine's CPython, installed into build/venv
 wheel: ## dist/*.whl for Pyodide
 package: ## dist/*.tgz for npm

@@ -17,6 +17,7 @@ const PATHS = [
   ["dispatch", "contiguous", 64, 64],
   ["handover", "protocol", MB, MB],
   ["handover", "Python", MB, MB],
+  ["kernels", "contiguous", MB, 256 * MB],
   ["upload", "contiguous", 64, LARGEST],
   ["download", "contiguous", 64, LARGEST],
   ["upload", "strided", MB, 256 * MB], // of twice as much, which Python has beside what it packs

@@ -8,7 +8,14 @@ import { callWays } from "/tests/bench/calls.mjs";
 import { compare, spread } from "/tests/bench/measure.mjs";
 import { downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";
 import { answer } from "/tests/runtimes/host.mjs";
-import { copyWay, downloadInPieces, gatherWays, handoverWays, uploadInPieces } from "./ways.mjs";
+import {
+  copyWay,
+  downloadInPieces,
+  gatherWays,
+  handoverWays,
+  kernelWays,
+  uploadInPieces,
+} from "./ways.mjs";
 
 const MOST_BYTES = 2 ** 28; // of a batch, which drivers may stage all at once
 const MOST = 20_000;
@@ -63,6 +70,8 @@ function waysFor(path, layout, bytes, least) {
       return callWays(context, bytes, "contiguous");
     case "handover":
       return handoverWays(context, bytes, layout);
+    case "kernels":
+      return together(kernelWays(context, bytes), copyWay(context, bytes));
     case "download":
       return together(
         downloadWays(context, bytes),

@@ -254,6 +254,57 @@ make`);
   };
 }
 
+const BY_HAND = "by hand, four floats per invocation";
+// 256 invocations per workgroup.
+const TWICE = `
+@group(0) @binding(0) var<storage, read> x: array<vec4f>;
+@group(0) @binding(1) var<storage, read_write> y: array<vec4f>;
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
+  let i = id.y * groups.x * 256 + id.x;
+  if (i < arrayLength(&y)) { y[i] = 2 * x[i]; }
+}`;
+
+/** Kernels that read float32 once: the first two write as much, the sum one number. */
+export function kernelWays({ bridge, device, library: { webgpu } }, bytes) {
+  const count = bytes / 4;
+  const host = bridge.empty([count], "float32");
+  for (let i = 0; i < count; i++) host.data[i] = i % 1000;
+  const expected = host.data.map((each) => 2 * each);
+  const sum = host.data.reduce((all, each) => all + each, 0);
+  const x = host.to(device);
+  host.release();
+  const twice = { inputs: "f32 x", outputs: "f32 y", operation: "y = 2 * x" };
+  const double = new webgpu.ElementwiseKernel(device, twice);
+  const y = double.run([x]);
+  const adding = { map: "x", reduce: "a + b", postMap: "y = a", identity: 0 };
+  const add = new webgpu.ReductionKernel(device, { inputs: "f32 x", outputs: "f32 y", ...adding });
+  const total = add.run([x]);
+  const groups = Math.ceil(count / 1024);
+  const across = Math.min(groups, MOST_GROUPS);
+  const byHand = new webgpu.Kernel(device, TWICE);
+  const workgroups = [across, Math.ceil(groups / across)];
+  const way = (name, run, result, isRight) => ({
+    ...{ name, run, settle: settleOn(device), maxBatch: 64 },
+    async verify() {
+      run();
+      expect(isRight(await result.read()), `kernels, ${name}`);
+    },
+  });
+  const isDoubled = (found) => same(found, expected);
+  const isSum = ([found]) => Math.abs(found / sum - 1) < 1e-4;
+  return {
+    ways: [
+      way("ElementwiseKernel", () => double.run([x, y]), y, isDoubled),
+      way(BY_HAND, () => byHand.run([x, y], { workgroups }), y, isDoubled),
+      way("ReductionKernel, a sum", () => add.run([x, total]), total, isSum),
+    ],
+    done() {
+      for (const tensor of [x, y, total]) tensor.release();
+    },
+  };
+}
+
 /** A tensor on the GPU given to another owner and taken back: by the protocol, or to Python. */
 export function handoverWays({ bridge, device, library }, bytes, to) {
   const buffer = device.createBuffer({ size: bytes, usage: TENSOR_USAGE });

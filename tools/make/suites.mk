@@ -35,6 +35,7 @@ interop-light 2 min  the same without PyTorch and TensorFlow
 numpy         3 min  the native tests with NumPy 1.26 and 2.0
 deletable    40 min  each part on top of the bridge is deleted in a copy; the rest builds and passes
 gpu-kit       9 min  the kit that measures real GPUs (tests/bench/GPU.md), on software GPUs
+bench         2 min  the benchmark runs and its results are right; its figures mean nothing here
 soak          MINUTES=10: the memory of the landing page stays constant
 fuzz-js       SECONDS=60 SEED=n: fuzzers and models of JavaScript and WebGPU
 endef
@@ -204,6 +205,8 @@ RUN_gpu-kit := $(PYTEST) tests/kit
 
 INPUTS_fuzz-js := site chromium
 RUN_fuzz-js = $(PYTHON) tests/fuzz/js/run.py --seconds $(SECONDS) $(addprefix --seed ,$(SEED))
+INPUTS_bench := $(LIBRARIES) $(PYPI_WHEELS) $(NATIVE) site chromium
+RUN_bench := $(PYTHON) tests/bench/bench.py --quick >/dev/null
 INPUTS_fuzz := $(FUZZERS) $(ASAN) $(FAULTS) $(NATIVE) $(JS)
 RUN_fuzz = $(PYTHON) tests/fuzz/run.py --seconds $(SECONDS) $(addprefix --seed ,$(SEED))
 
@@ -226,7 +229,7 @@ in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$
   && $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := js native
 # What .ci/run runs after `make test`, and what test-all does.
-IN_CI := desktop webgpu docs adapters browser package asan in-pyodide lite
+IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
 # There browser runs all of tests/browser.
 IN_ALL := $(filter-out in-pyodide webgpu adapters,$(IN_TEST) $(IN_CI)) firefox live onnxruntime interop-light numpy \
   deno widget pyodides bundlers node-gpu gpu-kit dawn webkit

@@ -96,11 +96,9 @@ tables: $(NATIVE) $(LIBS) $(NODES) $(MODELS) $(LIBRARIES) $(ARRAYS) $(PYPI_WHEEL
 
 # --- measurements ---
 
-MEASURE_quick := $(PYTHON) tests/bench/bench.py --quick >/dev/null
 MEASURE_desktop := $(LIBS_PYTHON) tests/desktop/timing.py
 MEASURE_widget := $(PYTHON) tests/widget/timing.py
 BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) $(LITE) site
-BENCH_NEEDS_quick := $(LIBRARIES) $(PYPI_WHEELS) site
 BENCH_NEEDS_desktop := $(LIBS)
 BENCH_NEEDS_widget := $(LIBS) $(PAGE_SCRIPT)
 
