@@ -171,6 +171,13 @@ async def test_more_elements_than_one_axis_of_workgroups_has():
         )
 
 
+@pytest.mark.parametrize("n", [1, 63, 65, 255, 256, 257, 1000])
+async def test_each_element_is_computed_once_with_its_index(n):
+    kernel = ElementwiseKernel("u32 x", "u32 y", "y += x + i")
+    with upload(np.ones(n), "uint32") as x, upload(np.full(n, 7), "uint32") as y:
+        assert (await read(kernel(x, y))).tolist() == [8 + i for i in range(n)]
+
+
 async def test_a_formula_that_returns_early_leaves_its_element_alone():
     kernel = ElementwiseKernel("i32 x", "i32 y", "if (x < 0) { return; } y = x")
     a = np.arange(1000, dtype=np.int32) * np.where(np.arange(1000) % 3, 1, -1)
