@@ -24,7 +24,7 @@ onnxruntime   4 min  programs for onnxruntime, and a sample of ONNX's operator t
 lite          4 min  notebooks, PyScript, and array libraries called with Tensors, in Chromium
 docs          4 min  every block of the documentation, its links, names, search
 widget        4 min  the page's GPU lent to kernels of JupyterLab, Notebook, marimo and to a server
-firefox      15 min  tests/browser, tests/widget and more, in Firefox
+firefox      45 min  tests/browser, tests/widget and more, in Firefox
 webkit        1 min  CPU tensors in WebKitGTK
 deno          5 min  JavaScript and GPU cases in Deno
 node-gpu      3 min  the same in Node 24 and 26 with Dawn, and in Bun
