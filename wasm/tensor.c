@@ -1,7 +1,11 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "convert.h"
 #include "pack.h"
@@ -213,6 +217,17 @@ dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
 #define free_aligned(data) free(data)
 #endif
 
+/* Linux gives large memory in pages of 2 MiB where it is asked to, as NumPy asks. There
+ * are fewer page faults then when the memory is written for the first time. */
+static void ask_for_huge_pages(void *data, size_t bytes) {
+#ifdef __linux__
+  size_t before = -(uintptr_t)data % 4096;
+  if (bytes >= 1 << 22) madvise((char *)data + before, bytes - before, MADV_HUGEPAGE);
+#else
+  (void)data, (void)bytes;
+#endif
+}
+
 static void drop_memory(dlw_tensor *root) { free_aligned(dlw_dl(root)->data); }
 
 dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
@@ -228,6 +243,7 @@ dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype
   size_t padded = (bytes + DLW_DATA_ALIGNMENT - 1) & ~(size_t)(DLW_DATA_ALIGNMENT - 1);
   void *data = bytes > 0 ? aligned_alloc(DLW_DATA_ALIGNMENT, padded) : NULL;
   if (bytes > 0 && data == NULL) return DLW_NO_MEMORY;
+  ask_for_huge_pages(data, padded);
   // Bits after packed elements are never written: they must not expose old memory.
   if ((uint64_t)size * bits % 8 != 0) ((uint8_t *)data)[bytes - 1] = 0;
   dlw_tensor *tensor = dlw_tensor_new(ndim, 0);
