@@ -358,11 +358,11 @@ static int is_same(const known_call *a, const known_call *b) {
 /* The call that is described; its count is 0 if it has too many arguments. */
 static known_call described(int32_t kernel, PyObject *args) {
   known_call made = {.kernel = kernel};
-  if (call.count > KNOWN_ARGUMENTS) return made;
+  if (call.count > (double)KNOWN_ARGUMENTS) return made;
   made.count = (uint32_t)call.count;
   memcpy(made.workgroups, call.workgroups, sizeof made.workgroups);
   for (uint32_t i = 0; i < made.count; i++) {
-    if (call.arguments[i].kind != TENSOR) continue;
+    if (call.arguments[i].kind != (double)TENSOR) continue;
     made.serials[i] = dlw_tensor_of(PyTuple_GetItem(args, (Py_ssize_t)i))->serial;
   }
   return made;
