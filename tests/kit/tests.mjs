@@ -4,7 +4,7 @@ import { Runtime } from "./runtime.mjs";
 const SECONDS = 600; // for a file of cases; minutes only where the GPU is software
 const CASES = "tests/browser/cases";
 // The kit has no onnxruntime-web, which these examples load.
-const WITHOUT = { "docstring_cases.py": ["-k", "not dapter and not share_device"] };
+const WITHOUT = { "docstring_cases.py": ["-k", "not adapter and not share_device"] };
 const indented = (text) => `${text}`.replace(/^/gm, "    ");
 
 /** One file's reports; what is no report of a case becomes one. */

@@ -269,9 +269,10 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
 export function kernelWays({ bridge, device, library: { webgpu } }, bytes) {
   const count = bytes / 4;
   const host = bridge.empty([count], "float32");
-  for (let i = 0; i < count; i++) host.data[i] = i % 1000;
-  const expected = host.data.map((each) => 2 * each);
-  const sum = host.data.reduce((all, each) => all + each, 0);
+  const { data } = host;
+  for (let i = 0; i < count; i++) data[i] = i % 1000;
+  const expected = data.map((each) => 2 * each);
+  const sum = data.reduce((all, each) => all + each, 0);
   const x = host.to(device);
   host.release();
   const twice = { inputs: "f32 x", outputs: "f32 y", operation: "y = 2 * x" };
@@ -280,6 +281,9 @@ export function kernelWays({ bridge, device, library: { webgpu } }, bytes) {
   const adding = { map: "x", reduce: "a + b", postMap: "y = a", identity: 0 };
   const add = new webgpu.ReductionKernel(device, { inputs: "f32 x", outputs: "f32 y", ...adding });
   const total = add.run([x]);
+  const nothing = new webgpu.ElementwiseKernel(device, {
+    ...{ inputs: "", outputs: "f32 y", operation: "y = -1" },
+  });
   const groups = Math.ceil(count / 1024);
   const across = Math.min(groups, MOST_GROUPS);
   const byHand = new webgpu.Kernel(device, TWICE);
@@ -287,6 +291,7 @@ export function kernelWays({ bridge, device, library: { webgpu } }, bytes) {
   const way = (name, run, result, isRight) => ({
     ...{ name, run, settle: settleOn(device), maxBatch: 64 },
     async verify() {
+      nothing.run([result]);
       run();
       expect(isRight(await result.read()), `kernels, ${name}`);
     },

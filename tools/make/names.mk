@@ -53,7 +53,7 @@ LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler p
   python-dateutil pytz six packaging micropip
 ARRAY_PACKAGES := $(filter-out numpy micropip,$(LITE_PACKAGES)) pandas scipy scikit-learn joblib threadpoolctl
 
-KIT_FILES := $(wildcard tests/kit/* tests/bench/*.mjs tests/browser/*/*.mjs tests/browser/*/*/* tests/runtimes/*.mjs)
+KIT_FILES := $(shell find tests/kit tests/bench tests/browser tests/runtimes -name '*.py' -o -name '*.mjs' -o -name '*.sh')
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
 EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)

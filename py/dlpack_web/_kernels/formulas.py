@@ -417,7 +417,9 @@ def sizes(
     lanes = 1 << min(6, (max(length, 1) - 1).bit_length()) if is_near else 1
     chunks = 1
     steps = length / lanes
-    if n is None and steps > 64:  # by 8 * sqrt(steps) chunks, both passes take as many
+    # 8 * sqrt(steps) chunks take as many steps in both passes; an H100 reads at half of its
+    # speed with 2 ** 18 invocations, and more would make the last pass longer.
+    if n is None and steps > 64:
         chunks = int(min(2**18 / outputs / lanes, 8 * sqrt(steps), steps / 16))
     chunk = -(-length // max(chunks, 1))
     words = [outputs, lanes, chunk, -(-length // chunk) if chunk else 1]

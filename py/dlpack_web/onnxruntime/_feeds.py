@@ -53,9 +53,10 @@ def shape_of(extents: Iterable[int | str]) -> list[int | str | None]:
     ]
 
 
-def _present(arg: NodeArg) -> NodeArg:
-    """For an optional tensor the NodeArg of the tensor, which onnxruntime-web takes."""
-    if not arg.type.startswith("optional(tensor("):
+def present(arg: NodeArg) -> NodeArg:
+    """For an optional tensor of numbers the NodeArg of the tensor, which onnxruntime-web
+    takes and returns."""
+    if not arg.type.startswith("optional(tensor(") or "string" in arg.type:
         return arg
     return arg._replace(type=arg.type.removeprefix("optional(").removesuffix(")"))
 
@@ -77,7 +78,7 @@ class Feeds:
         self._required = {arg.name for arg in inputs}
         self._inputs = {
             arg.name: (i, arg, DTYPES.get(arg.type))
-            for i, arg in enumerate(map(_present, [*inputs, *overridable]))
+            for i, arg in enumerate(map(present, [*inputs, *overridable]))
         }
         self._device = device
         # On the CPU onnxruntime-web checks indices itself.

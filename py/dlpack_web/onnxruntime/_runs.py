@@ -11,7 +11,7 @@ import numpy as np
 from .._backends import javascript
 from .._layout.dtype import Array
 from .._tensor.tensor import Tensor
-from ._feeds import NodeArg
+from ._feeds import NodeArg, present
 from ._state import (
     Fail,
     InvalidArgument,
@@ -75,8 +75,7 @@ class Outputs:
                 "onnxruntime-web would change: request the other outputs by name, or change "
                 "the model"
             )
-        kinds = "tensor(", "optional(tensor("
-        if arg.type.startswith(kinds) or arg.name in self._zipped:
+        if present(arg).type.startswith("tensor(") or arg.name in self._zipped:
             return
         raise unsupported(
             f"output {arg.name} is {arg.type}, and onnxruntime-web returns only "

@@ -378,6 +378,21 @@ def test_optional_outputs_are_arrays():
         assert each.tolist() == [1, 2]
     (y,) = session.run_with_ort_values(["y"], {"x": value(x), "t": value(x)})
     assert (y.data_type(), y.numpy().tolist()) == ("tensor(float)", [1, 2])
+    binding = session.io_binding()
+    for name in ("x", "t"):
+        binding.bind_cpu_input(name, x)
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [1, 2]
+
+
+def test_optional_strings_are_refused():
+    strings = message(1, number(1, TYPES["string"]))
+    model = typed("Optional", strings, of(9, message(1, strings)))
+    session, t = ort.InferenceSession(model, providers=CPU), np.float32([1])
+    assert session.get_outputs()[0].type == "optional(tensor(string))"
+    with pytest.raises(errors.NotImplemented, match="returns only"):
+        session.run(["y"], {"x": np.array(["a"]), "t": t})
 
 
 @pytest.mark.parametrize(

@@ -401,7 +401,8 @@ export function sizes(
   const lanes = isNear && length > 1 ? 1 << Math.min(6, 32 - Math.clz32(length - 1)) : 1;
   let chunks = 1;
   const steps = length / lanes;
-  // By 8 * sqrt(steps) chunks, both passes take as many.
+  // 8 * sqrt(steps) chunks take as many steps in both passes; an H100 reads at half of its speed
+  // with 2 ** 18 invocations, and more would make the last pass longer.
   if (n === undefined && steps > 64) {
     chunks = Math.floor(Math.min(2 ** 18 / outputs / lanes, 8 * Math.sqrt(steps), steps / 16)) || 1;
   }
