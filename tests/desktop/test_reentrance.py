@@ -221,6 +221,65 @@ def test_a_tensor_released_as_a_kernel_runs_on_it_spoils_no_other(batched, devic
         made.clear()
 
 
+def record_in(batch, x, fill):
+    with batch:
+        fill(x, 7)
+        with suppress(BufferError):
+            np.asarray(x)
+
+
+USES = {
+    "update": lambda batch, *_: batch.update(0, {1: 5}),
+    "update a tensor": lambda batch, x, _: batch.update(0, {0: x}),
+    "run": lambda batch, *_: batch.run(),
+    "len": lambda batch, *_: (len(batch), repr(batch)),
+}
+
+
+@pytest.mark.parametrize("use", [*USES, "record"])
+def test_a_batch_released_within_its_use(use, device):
+    """ReleasedError, or what it did is done; and it holds nothing."""
+    fill = dlw.webgpu.Kernel(FILL)
+    with dlw.empty(COUNT, device=device) as x:
+        fill(x, 0)
+        before = live()
+
+        def prepare():
+            batch = dlw.webgpu.batch()
+            if use in USES:
+                record_in(batch, x, fill)
+            return batch
+
+        run = USES.get(use, record_in)
+        batch = prepare()
+        with Meanwhile(0, None) as places:
+            run(batch, x, fill)
+        batch.release()
+        reached = 0
+        for at in some(places, 40):
+            batch = prepare()
+            with Meanwhile(at, batch.release), suppress(dlw.ReleasedError):
+                run(batch, x, fill)
+            reached += batch.released
+            if not batch.released:
+                batch.release()
+            gc.collect()
+            assert live() == before, at
+        assert reached > 5
+
+
+def test_arguments_may_release_the_batch(device):
+    class Place:
+        def __index__(self):
+            batch.release()
+            return 1
+
+    with dlw.empty(COUNT, device=device) as x, dlw.webgpu.batch() as batch:
+        dlw.webgpu.Kernel(FILL)(x, 1)
+    with pytest.raises(dlw.ReleasedError, match="the batch was released"):
+        batch.update(0, {Place(): 5})
+
+
 def in_threads(*works, turns=100):
     """Runs each in a thread, so often; they begin together."""
     errors, barrier = [], threading.Barrier(len(works))

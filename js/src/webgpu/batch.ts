@@ -201,9 +201,10 @@ export class Batch {
   /** @internal */
   update(index: number, changes: Changes): void;
   update(index: number, changes: Changes): void {
-    this.#check();
     const names = { args: 1, workgroups: 1 } as const;
     checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");
+    const given = byPosition(changes.args ?? {});
+    this.#check(); // a getter in `changes` may have released it
     const at = index < 0 ? index + this.#calls.length : index;
     const old = this.#calls[at];
     if (old === undefined) {
@@ -211,7 +212,6 @@ export class Batch {
     }
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
-    const given = byPosition(changes.args ?? {});
     for (const [i, value] of given) {
       if (i < 0 || i >= args.length) {
         throw new RangeError(

@@ -98,6 +98,8 @@ class Batch:
                 f"webgpu:{device}: record a batch for each device"
             )
         self._made.add(kernel, counts, args)
+        if self._released:  # meanwhile: by another thread, or a finalizer
+            self.release()
 
     def _uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         """Whether a recorded call writes to a tensor, or, for `writing`, uses it."""
@@ -184,15 +186,15 @@ class Batch:
         >>> s.numpy().tolist(), t.numpy().tolist()
         ([0.0, 0.0], [5.0, 5.0])
         """
-        self._check()
         number, counts = as_int(call), counts_of(workgroups)
-        backend_batch, length = self._made, len(self)
+        places, values = _by_position({} if args is None else args)
+        backend_batch, anchor, length = self._made, self._anchor, len(self)
+        self._check()  # now: what `args` and other threads do may release it
         if backend_batch is None or not -length <= number < length:
             raise IndexError(f"the batch has {length} calls, and no number {number}")
         if self._recording:
             raise BufferError("update() comes after the recording")
-        places, values = _by_position({} if args is None else args)
-        device, given = _core._arguments(self._anchor, *values)
+        device, given = _core._arguments(anchor, *values)
         if device != self._device:
             raise BufferError("the tensors of one batch must share a device")
         backend_batch.update(number % length, counts, places, given[1:])

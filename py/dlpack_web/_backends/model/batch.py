@@ -72,6 +72,8 @@ class Calls[Each: Recorded]:
         """Changes a call; places: positions of the arguments in it."""
         self._record.check_alive()
         calls = self._calls
+        if index >= len(calls):
+            raise _core.ReleasedError("the batch was released meanwhile")
         old = calls[index]
         merged = list(old.args)
         for place, arg in zip(places, args, strict=True):

@@ -107,6 +107,22 @@ export async function the_batch_holds_its_tensors(context) {
   done();
 }
 
+export async function arguments_may_release_the_batch(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [2]);
+  const [x, y] = tensors;
+  for (const value of [x, 5]) {
+    const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+    const args = {
+      get [value === x ? 0 : 2]() {
+        batch.release();
+        return value;
+      },
+    };
+    await throws(() => batch.update(0, { args }), "ReleasedError", /the batch was released/);
+  }
+  done();
+}
+
 export async function updates_change_numbers_tensors_and_workgroups(context) {
   const lists = [
     [1, 1],
