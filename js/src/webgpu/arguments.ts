@@ -37,12 +37,12 @@ export interface Bound {
   readonly written: boolean;
   /** The tensor; null for a number. */
   readonly tensor: ManagedTensor | null;
-  /** Whether it cannot be bound in place: {@link separate} binds a copy instead. */
-  readonly aside: boolean;
+  /** Whether it cannot be bound in place: {@link resolveAliasing} binds a copy instead. */
+  readonly mustCopy: boolean;
 }
 
 /**
- * The buffer range to bind for an argument, after checks of this argument alone; {@link separate}
+ * The buffer range to bind for an argument, after checks of this argument alone; {@link resolveAliasing}
  * then checks it against the others.
  */
 export function bind(
@@ -79,22 +79,22 @@ export function bind(
   const bindable = offset % limits[`min${kind}BufferOffsetAlignment`] === 0;
   const written = type === "storage" || type === undefined;
   const resource = { buffer: slot.buffer, offset, size };
-  const aside = !bindable || size > capacityOf(tensor);
+  const mustCopy = !bindable || size > capacityOf(tensor);
   const extent = extentOf(tensor);
-  return { resource, extent, temporary: 0, written, tensor, aside };
+  return { resource, extent, temporary: 0, written, tensor, mustCopy };
 }
 
 /** The only tensor of one of our own shaders, which declares only words. */
 export function bindAlone(record: DeviceRecord, tensor: ManagedTensor, declared: Binding): Bound {
   const bound = bind(record, tensor, 0, declared, false);
-  return bound.aside ? bindAside(record, bound, 0) : bound;
+  return bound.mustCopy ? bindCopy(record, bound, 0) : bound;
 }
 
 /**
  * A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that cannot be
  * bound, or that shares its last word or element with others.
  */
-function bindAside(record: DeviceRecord, bound: Bound, index: number): Bound {
+function bindCopy(record: DeviceRecord, bound: Bound, index: number): Bound {
   const { written } = bound;
   const { size } = bound.resource;
   const arg = bound.tensor as ManagedTensor;
@@ -115,7 +115,7 @@ function bindAside(record: DeviceRecord, bound: Bound, index: number): Bound {
   const { facts } = slotOf(temporary);
   const resource = { buffer: facts.buffer, offset: 0, size };
   const extent = { facts, start: 0, end: arg.nbytes };
-  return { resource, extent, temporary, written, tensor: arg, aside: false };
+  return { resource, extent, temporary, written, tensor: arg, mustCopy: false };
 }
 
 /** A number for a uniform, in a buffer until the submit. */
@@ -142,7 +142,7 @@ export function boundNumber(facts: BufferRecord, temporary = 0): Bound {
   const { buffer } = facts;
   const resource = { buffer, offset: 0, size: buffer.size };
   const extent = { facts, start: 0, end: buffer.size };
-  return { resource, extent, temporary, written: false, tensor: null, aside: false };
+  return { resource, extent, temporary, written: false, tensor: null, mustCopy: false };
 }
 
 /**
@@ -150,23 +150,23 @@ export function boundNumber(facts: BufferRecord, temporary = 0): Bound {
  * that cannot be bound in place, or that are read from a buffer that is bound for writing, are
  * copied.
  */
-export function separate(record: DeviceRecord, bound: Bound[]): void {
+export function resolveAliasing(record: DeviceRecord, bound: Bound[]): void {
   refuseOverlaps(bound);
   bound.forEach((one, i) => {
-    if (!one.aside && (one.written || !isWrittenThere(one, bound))) return;
-    bound[i] = bindAside(record, one, i);
+    if (!one.mustCopy && (one.written || !isWrittenThere(one, bound))) return;
+    bound[i] = bindCopy(record, one, i);
   });
 }
 
 /** Whether the buffer is bound for writing, too. */
 function isWrittenThere({ resource }: Bound, bound: readonly Bound[]): boolean {
-  return bound.some((b) => b.written && !b.aside && b.resource.buffer === resource.buffer);
+  return bound.some((b) => b.written && !b.mustCopy && b.resource.buffer === resource.buffer);
 }
 
 function refuseOverlaps(bound: readonly Bound[]): void {
   // Padding is written only where it is bound.
-  const end = ({ resource, aside, tensor }: Bound) =>
-    resource.offset + (aside && tensor ? tensor.nbytes : resource.size);
+  const end = ({ resource, mustCopy, tensor }: Bound) =>
+    resource.offset + (mustCopy && tensor ? tensor.nbytes : resource.size);
   bound.forEach((a, j) => {
     if (!a.written) return;
     for (let i = j + 1; i < bound.length; i++) {

@@ -52,8 +52,8 @@ export interface Call extends Prepared {
   readonly workgroups: RunOptions["workgroups"];
   readonly group: GPUBindGroup;
   /** Arguments that are copied before the pass, and those that are copied back after it. */
-  readonly asides: readonly Aside[];
-  readonly backs: readonly Bound[];
+  readonly copiesIn: readonly CopyIn[];
+  readonly copiesOut: readonly Bound[];
   readonly reads: readonly Extent[];
   readonly writes: readonly Extent[];
   /** The outcome of compiling the kernel and making the bind group. */
@@ -63,7 +63,7 @@ export interface Call extends Prepared {
 }
 
 /** @internal An argument that is copied before each run. */
-interface Aside {
+interface CopyIn {
   /** The buffer of the tensor. */
   readonly source: GPUBuffer;
   readonly bound: Bound;
@@ -288,7 +288,7 @@ export class Batch {
       );
     }
     checkAlive(this.#record);
-    // Preparing copies some arguments aside, which does not depend on what was recorded.
+    // Preparing copies some arguments, which does not depend on what was recorded.
     const outer = recording.batch;
     recording.batch = null;
     try {
@@ -338,7 +338,7 @@ export class Batch {
 function extentsOf(bound: readonly Bound[]) {
   const reads: Extent[] = [];
   const writes: Extent[] = [];
-  const asides: Aside[] = [];
+  const copiesIn: CopyIn[] = [];
   for (const one of bound) {
     const { extent, temporary, written, resource, tensor } = one;
     let own = extent;
@@ -346,14 +346,19 @@ function extentsOf(bound: readonly Bound[]) {
       // Of a buffer that only this call uses, only making it can have failed.
       reads.push({ facts: extent.facts, start: 0, end: 0 });
       if (tensor === null) continue;
-      asides.push({ source: slotOf(tensor.handle).buffer, bound: one });
+      copiesIn.push({ source: slotOf(tensor.handle).buffer, bound: one });
       own = extentOf(tensor);
     }
     (written ? writes : reads).push(own);
     if (written) markWritten(extent.facts, resource.offset + resource.size);
     if (written && tensor && temporary !== 0) markWritten(own.facts, endOf(tensor));
   }
-  return { reads, writes, asides, backs: bound.filter((one) => one.written && one.temporary) };
+  return {
+    reads,
+    writes,
+    copiesIn,
+    copiesOut: bound.filter((one) => one.written && one.temporary),
+  };
 }
 
 function endOf(tensor: ManagedTensor): number {
@@ -370,11 +375,11 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
   const encoder = record.device.gpu.createCommandEncoder();
   let pass: GPUComputePassEncoder | null = null;
   let pipeline: GPUComputePipeline | null = null;
-  for (const { kernel, group, groups, asides, backs } of calls) {
-    if (asides.length > 0) {
+  for (const { kernel, group, groups, copiesIn, copiesOut } of calls) {
+    if (copiesIn.length > 0) {
       pass?.end();
       pass = null;
-      for (const aside of asides) copyAside(encoder, aside);
+      for (const copy of copiesIn) copyIn(encoder, copy);
     }
     if (pass === null) {
       pass = encoder.beginComputePass();
@@ -386,18 +391,18 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     }
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
-    if (backs.length > 0) {
+    if (copiesOut.length > 0) {
       pass.end();
       pass = null;
-      for (const back of backs) copyBack(record, encoder, back);
+      for (const copy of copiesOut) copyBack(record, encoder, copy);
     }
   }
   pass?.end();
   return encoder.finish();
 }
 
-/** What `bindAside` does before a single run. */
-function copyAside(encoder: GPUCommandEncoder, { bound }: Aside): void {
+/** What `bindCopy` does before a single run. */
+function copyIn(encoder: GPUCommandEncoder, { bound }: CopyIn): void {
   const { resource, written } = bound;
   const tensor = bound.tensor as ManagedTensor;
   const { buffer, size } = resource;

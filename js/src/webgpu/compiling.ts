@@ -82,7 +82,7 @@ export function runError(record: DeviceRecord, label: string, cause: GPUError): 
 interface Submitted {
   readonly kernel: { readonly _label: string; readonly _pipeline: GPUComputePipeline };
   readonly group: GPUBindGroup;
-  readonly asides: readonly {
+  readonly copiesIn: readonly {
     readonly source: GPUBuffer;
     readonly bound: { readonly resource: { readonly buffer: GPUBuffer } };
   }[];
@@ -100,10 +100,10 @@ export async function batchError(
 ): Promise<Error> {
   const { gpu } = record.device;
   const found = await Promise.all(
-    calls.map(({ kernel, group, asides }) => {
+    calls.map(({ kernel, group, copiesIn }) => {
       gpu.pushErrorScope("validation");
       const encoder = gpu.createCommandEncoder();
-      for (const { source, bound } of asides) {
+      for (const { source, bound } of copiesIn) {
         encoder.copyBufferToBuffer(source, 0, bound.resource.buffer, 0, 0);
       }
       const pass = encoder.beginComputePass();

@@ -177,7 +177,7 @@ async function ownFault(
   }
   const fault = { error, reported: false };
   if (!sites.has(error)) sites.set(error, calledAt);
-  tellLater(record, fault, sites.get(error));
+  reportLater(record, fault, sites.get(error));
   return fault;
 }
 
@@ -205,7 +205,11 @@ export function failure(
   return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, { device, cause });
 }
 
-export function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefined): void {
+export function reportLater(
+  record: DeviceRecord,
+  fault: Fault,
+  calledAt: number | undefined,
+): void {
   const timer: unknown = setTimeout(() => {
     if (fault.reported) return;
     fault.reported = true;

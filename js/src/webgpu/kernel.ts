@@ -3,7 +3,7 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
-import { type Bound, bind, boundNumber, separate } from "./arguments.js";
+import { type Bound, bind, boundNumber, resolveAliasing } from "./arguments.js";
 import {
   type Argument,
   checkArgumentCount,
@@ -241,7 +241,7 @@ export class Kernel {
   }
 
   /**
-   * @internal Checks the arguments and counts, and copies aside what must be.
+   * @internal Checks the arguments and counts, and copies what cannot be bound.
    *
    * @param now - whether the call runs before any other of the kernel; else numbers have buffers of
    * their own
@@ -260,7 +260,7 @@ export class Kernel {
         const kept = now && typeof arg === "number" ? boundNumber(this.#uniform(arg, i)) : null;
         bound.push(kept ?? bind(record, arg, i, this._declared(i), this.#check));
       });
-      separate(record, bound);
+      resolveAliasing(record, bound);
       return { bound, groups };
     } catch (error) {
       releaseBound(bound);
@@ -346,9 +346,9 @@ export class Kernel {
   ): Known | undefined {
     const known = this.#known.over(bound);
     const written = bound.filter((one) => one.written);
-    const backs = written.filter((one) => one.temporary !== 0);
+    const copiesOut = written.filter((one) => one.temporary !== 0);
     // A copy back goes to a buffer that the group does not bind.
-    const plain = timestampWrites === undefined && backs.length === 0;
+    const plain = timestampWrites === undefined && copiesOut.length === 0;
     const sure = known !== undefined && plain && isSure(known, this._isChecked);
     written.forEach(markBound);
     const touched = touchedBy(bound);
@@ -361,7 +361,7 @@ export class Kernel {
       sure ? { ...operation, after: [known.watched], filters: [] } : operation,
       () => {
         const made = known?.group ?? this.#makeGroup(bound);
-        this.#encode(made, groups, timestampWrites, backs);
+        this.#encode(made, groups, timestampWrites, copiesOut);
         return made;
       },
     );
@@ -374,7 +374,7 @@ export class Kernel {
     group: GPUBindGroup,
     groups: Prepared["groups"],
     timestampWrites?: TimestampWrites,
-    backs?: readonly Bound[],
+    copiesOut?: readonly Bound[],
   ): void {
     const { gpu } = this._record.device;
     const encoder = gpu.createCommandEncoder();
@@ -383,7 +383,7 @@ export class Kernel {
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
     pass.end();
-    if (backs) for (const back of backs) copyBack(this._record, encoder, back);
+    if (copiesOut) for (const copy of copiesOut) copyBack(this._record, encoder, copy);
     gpu.queue.submit([encoder.finish()]);
   }
 

@@ -108,7 +108,7 @@ export interface Known {
   watched: Outcome | null;
   /** Whether only its own errors are in it, and not those of earlier work. */
   alone: boolean;
-  /** null: there was none, or it copied some arguments aside. */
+  /** null: there was none, or it copied some arguments. */
   call: KnownCall | null;
 }
 

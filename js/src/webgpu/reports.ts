@@ -6,7 +6,7 @@
 import { DeviceError } from "../core/errors.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkAlive } from "./device.js";
-import { Settling, tellLater } from "./faults.js";
+import { reportLater, Settling } from "./faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
 import { extentOf, slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
@@ -96,7 +96,7 @@ async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault
   }
   if (error === null) return null;
   const fault: Fault = { error: errorFor(record, error), reported: false };
-  tellLater(record, fault, undefined);
+  reportLater(record, fault, undefined);
   return fault;
 }
 

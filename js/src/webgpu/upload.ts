@@ -110,11 +110,11 @@ function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
     return;
   }
   // WebGPU does not copy within a buffer: by way of another one.
-  const aside = source.pack();
+  const packed = source.pack();
   try {
-    copyInto(aside, to.facts, target.start);
+    copyInto(packed, to.facts, target.start);
   } finally {
-    aside.release();
+    packed.release();
   }
 }
 
