@@ -149,6 +149,7 @@ export async function the_tensors_of_this_library_break_nothing({ library }) {
     `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
      @compute @workgroup_size(1) fn main() { y[0] = unknown; }`,
   );
+  await failing.ready.catch(() => {}); // or the page would be told of it, if nothing reads it in time
   const makeFaulty = (wanted) => {
     const made = make(wanted);
     failing.run([made], { workgroups: 1 });
