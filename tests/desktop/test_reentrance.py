@@ -268,6 +268,37 @@ def test_a_batch_released_within_its_use(use, device):
         assert reached > 5
 
 
+@pytest.mark.parametrize("outer", ["number", "tensor"])
+def test_an_update_within_an_update_of_the_same_call(outer, device):
+    """Both hold, in any order."""
+    fill = dlw.webgpu.Kernel(FILL)
+    x, y = (dlw.empty(COUNT, device=device) for _ in range(2))
+    ways = {"number": {1: 5}, "tensor": {0: y}}
+    update = {
+        name: lambda args=args: batch.update(0, args) for name, args in ways.items()
+    }
+    inner = "tensor" if outer == "number" else "number"
+    with dlw.webgpu.batch() as batch:
+        fill(x, 1)
+    with Meanwhile(0, None) as places:
+        update[outer]()
+    update[inner]()
+    held = live()
+    for at in some(places, 40):
+        fill(y, 0)
+        batch.update(0, {0: x, 1: 1})
+        with Meanwhile(at, update[inner]) as reached:
+            update[outer]()
+        if reached.count < at:
+            update[inner]()
+        batch.run()
+        assert (np.asarray(y) == 5).all(), at
+        assert live() == held, at
+    batch.release()
+    x.release()
+    y.release()
+
+
 def test_arguments_may_release_the_batch(device):
     class Place:
         def __index__(self):

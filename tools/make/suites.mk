@@ -59,14 +59,16 @@ $(PYTEST) $(if $(WHOLE),tests/native,$(addprefix tests/native/,arrow conformance
   -p no:cacheprovider --capture=sys -k "not million"
 endef
 
-# Every test but those of sheer numbers. Memory errors anywhere fail; of leaks, those that have our
-# extension in their stack: CPython and others keep memory till the end.
+# Every test but those of sheer numbers, and of an interrupt at each place of Python. Memory errors
+# anywhere fail; of leaks, those that have our extension in their stack: CPython and others keep
+# memory till the end.
 INPUTS_leaks := $(NATIVE)
 NEED_leaks := valgrind
 define RUN_leaks
 PYTHONMALLOC=malloc valgrind --log-file=build/valgrind.log --num-callers=40 --fullpath-after= \
   --suppressions=tests/native/valgrind.supp --leak-check=full --show-leak-kinds=definite \
-  $(PYTEST) tests/native -p no:cacheprovider -k "not million"
+  $(PYTEST) tests/native -p no:cacheprovider \
+  -k "not million and not interrupted_anywhere and not each_place"
 ours='/_core\.abi3\.so|wasm\/[a-z]+\.c:/' error='/ at 0x/ && !/definitely lost/'
 sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
   "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"

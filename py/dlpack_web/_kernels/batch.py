@@ -168,6 +168,8 @@ class Batch:
             No such argument.
         BufferError, TypeError
             As for calling the kernel.
+        ReleasedError
+            The batch was released, maybe meanwhile: by another thread, or by `args`.
 
         Examples
         --------

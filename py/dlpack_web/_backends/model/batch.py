@@ -72,20 +72,27 @@ class Calls[Each: Recorded]:
         """Changes a call; places: positions of the arguments in it."""
         self._record.check_alive()
         calls = self._calls
-        if index >= len(calls):
-            raise _core.ReleasedError("the batch was released meanwhile")
-        old = calls[index]
-        merged = list(old.args)
-        for place, arg in zip(places, args, strict=True):
-            if not 0 <= place < len(merged):
-                count = len(merged)
-                raise ValueError(messages.no_argument(old.kernel.label, count, place))
-            merged[place] = arg
-        counts = counts if counts[0] else old.counts
-        call = self._change(old, counts, merged, places)
-        calls[index] = call
-        if call.holds is not old.holds:
-            old.release()
+        while True:
+            if index >= len(calls):
+                raise _core.ReleasedError("the batch was released meanwhile")
+            old = calls[index]
+            merged = list(old.args)
+            for place, arg in zip(places, args, strict=True):
+                if not 0 <= place < len(merged):
+                    label = old.kernel.label
+                    raise ValueError(messages.no_argument(label, len(merged), place))
+                merged[place] = arg
+            call = self._change(
+                old, counts if counts[0] else old.counts, merged, places
+            )
+            if calls[index] is old:
+                calls[index] = call
+                if call.holds is not old.holds:
+                    old.release()
+                return
+            # Another thread, or a finalizer, has changed it meanwhile: again, from that.
+            if call.holds is not old.holds:
+                call.release()
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         part = View(tensor).part()
