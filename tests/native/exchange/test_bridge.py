@@ -546,7 +546,7 @@ class TestRun:
                 counts = {None: (0, 0, 0), 1: (1, 1, 1)}.get(groups, (1, 2, 1))
                 assert _core._run(kernel, 1, counts, args)
                 known[key] = len(calls) + 1
-        assert hits > 1000
+        assert hits > 500  # by the addresses of the tensors
         for tensor in tensors:
             tensor.release()
 

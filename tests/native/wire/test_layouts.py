@@ -169,6 +169,8 @@ class Padded:
 
     def __init__(self, name):
         self.tensor = _core._empty((8,), parse_dtype(name)._packed, True)
+        memory, _ = _core._raw(self.tensor)
+        np.asarray(memory)[...] = 0
 
     def __dlpack__(self, **options):
         return self.tensor.__dlpack__(max_version=(1, 3))
