@@ -74,8 +74,7 @@ export const unclonable: object = Object.defineProperty({}, "tensor", {
   enumerable: true,
   get(): never {
     throw new UnsupportedError(
-      "tensors cannot be cloned or posted: post transfer() of a CPU tensor, or what read() returns for " +
-        "a WebGPU tensor",
+      "tensors cannot be cloned or posted: post transfer(), or what read() returns",
     );
   },
 });

@@ -86,7 +86,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   constructor(managed: ManagedTensor) {
     if (managed?.storage === undefined) {
       throw new TypeError(
-        "do not call new Tensor(): use Tensor.from(new Float32Array([…])), bridge.tensor(…) or bridge.empty(…)",
+        "do not call new Tensor(): use Tensor.from(…), bridge.tensor(…) or bridge.empty(…)",
       );
     }
     this._managed = managed;

@@ -102,7 +102,7 @@ export class Batch {
   record(block: () => unknown): this {
     this.#check();
     if (this.#recorded) {
-      throw new DLPackError("a batch is recorded once: make another one, webgpu.batch(device)");
+      throw new DLPackError("a batch is recorded once: record another one, webgpu.batch(device)");
     }
     if (recording.batch !== null) {
       throw new DLPackError("a batch is being recorded already: batches do not nest");
@@ -119,10 +119,7 @@ export class Batch {
       if (!done) this.release();
     }
     if (done) return this;
-    throw new TypeError(
-      "record() records what its function runs before it returns, and this one is async: await " +
-        "what it needs first, then call batch.record(() => { kernel.run(…); })",
-    );
+    throw new TypeError("record() takes no async function: await what it needs first");
   }
 
   /** Number of recorded calls. */
@@ -219,6 +216,12 @@ export class Batch {
           `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${i}`,
         );
       }
+      const shapeOf = (x: Given | undefined) => `${managedOf(x)?.shape}`;
+      if (old.kernel._parts[0] && shapeOf(value) !== shapeOf(args[i])) {
+        throw new RangeError(
+          `the shapes of kernel "${old.kernel._label}" must agree: record another one, webgpu.batch(device)`,
+        );
+      }
       args[i] = value;
     }
     const workgroups = changes.workgroups ?? old.workgroups;
@@ -276,8 +279,7 @@ export class Batch {
     checkRun(args, options);
     if (options.timestampWrites) {
       throw new UnsupportedError(
-        `kernel "${kernel._label}" does not run while a batch records it, and cannot be timed: time ` +
-          "it outside",
+        `kernel "${kernel._label}" cannot be timed while a batch records it: time it outside`,
       );
     }
     if (kernel._record !== this.#record) {

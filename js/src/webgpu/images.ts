@@ -367,8 +367,7 @@ function upload(
   const bytes = data instanceof Uint8ClampedArray && (colorSpace ?? "srgb") === "srgb";
   if (!bytes && typeof queue.copyExternalImageToTexture !== "function") {
     throw new UnsupportedError(
-      `${what}: the WebGPU here takes no images (queue.copyExternalImageToTexture is missing, as in ` +
-        "Deno): pass ImageData in sRGB, or a tensor of its pixels",
+      `${what}: queue.copyExternalImageToTexture is missing: pass ImageData in sRGB, or a tensor`,
       { needed: "ImageData" },
     );
   }

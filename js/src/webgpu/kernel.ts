@@ -77,6 +77,8 @@ export class Kernel {
   readonly _record: DeviceRecord;
   /** @internal */
   readonly _label: string;
+  /** @internal The formulas in the source, which is for certain shapes then. */
+  readonly _parts: readonly Part[];
   readonly #check: boolean;
   readonly #shader: Shader;
   /** @internal */
@@ -114,6 +116,7 @@ export class Kernel {
     this._record = record;
     this._label = label;
     this.#check = check;
+    this._parts = parts;
     this.#shader = parseShader(wgsl, entry);
     const { bindings } = this.#shader;
     const code = withLines(wgsl);

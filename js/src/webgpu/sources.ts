@@ -176,7 +176,7 @@ function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
 function trackSource(track: MediaStreamTrack): Source {
   if (typeof document === "undefined") {
     throw new UnsupportedError(
-      "a track needs a <video>, which only pages have: in a worker pass fromImage the " +
+      "a track needs the <video> of a page: in a worker pass fromImage the " +
         "VideoFrames of a MediaStreamTrackProcessor",
     );
   }

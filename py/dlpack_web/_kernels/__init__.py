@@ -1,12 +1,10 @@
 """Generated from tools/tables by `make generate`: do not edit."""
 
 # ruff: noqa: SIM905
-KEYWORDS = frozenset(
-    r"""alias break case const const_assert continue continuing default diagnostic discard else
-enable false fn for if let loop override requires return struct switch true var while""".split()
-)
 RESERVED = frozenset(
-    r"""NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await
+    r"""alias break case const const_assert continue continuing default diagnostic discard else
+enable false fn for if let loop override requires return struct switch true var while
+NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await
 become cast catch class co_await co_return co_yield coherent column_major common compile
 compile_fragment concept const_cast consteval constexpr constinit crate debugger
 decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends

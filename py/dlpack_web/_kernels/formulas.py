@@ -205,7 +205,7 @@ def _bind_inputs(w: _Writer, inputs: Sequence[Param], kinds: Sequence[str]) -> N
             w.bind("uniform", f"_{name}_", "f32" if type_ == "f16" else type_)
         elif kind == "r":
             w.bind("storage, read", name, f"array<{type_}>")
-        elif kind in "ts":
+        elif kind in ("t", "s"):
             w.bind("storage, read", f"_{name}_", f"array<{type_}>")
 
 
@@ -312,9 +312,9 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
     inputs, outputs, type_ = what.inputs, what.outputs, what.type
     maps, finishes = PASSES[pass_]
     w = _Writer({param.type for param in (*inputs, *outputs)} | {type_})
-    if maps:
-        _bind_inputs(w, inputs, kinds)
-    else:
+    # The formulas after the first may read what is raw.
+    _bind_inputs(w, inputs, kinds if maps else ["r" if x.raw else "" for x in inputs])
+    if not maps:
         w.bind("storage, read", "_partial", f"array<{type_}>")
     if finishes:
         _bind_outputs(w, outputs)

@@ -246,7 +246,12 @@ class ReductionKernel:
         shape = (first.elements,)
         with fresh(shape, self._partial, given.device) as partial:
             first.run((*given.inputs, partial))
-            last.run((partial, *outputs))
+            raw = (
+                x
+                for x, kind in zip(given.inputs, given.kinds, strict=True)
+                if kind == "r"
+            )
+            last.run((*raw, partial, *outputs))
 
     def _remember(
         self, given: Given, axes: frozenset[int], axis: Any, keepdims: bool
@@ -300,9 +305,10 @@ class ReductionKernel:
             kernel = Kernel(wgsl, label=signature.name)._of(parts)
             maps, finishes = formulas.PASSES[pass_]
             partial = ["the partial results"]
-            names = [param.name for param in signature.inputs] if maps else partial
-            outs = [param.name for param in signature.outputs] if finishes else partial
-            found = self._kernels[key] = kernel, [*names, *outs, "the sizes"]
+            names = [x.name for x in signature.inputs if maps or x.raw]
+            names += [] if maps else partial
+            names += [x.name for x in signature.outputs] if finishes else partial
+            found = self._kernels[key] = kernel, [*names, "the sizes"]
         return found
 
 

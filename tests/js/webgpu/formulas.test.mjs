@@ -79,10 +79,10 @@ test("an identity is a literal that its type has", () => {
 
 test("names that would fail in the generated source are refused", () => {
   for (const [params, why] of [
-    ["f32 let", "let is a keyword of WGSL"],
-    ["f32 self", "self is a reserved word of WGSL"],
-    ["raw f32 target", "target is a reserved word of WGSL"],
-    ["f32 filter", "filter is a reserved word of WGSL"],
+    ["f32 let", "let is reserved in WGSL"],
+    ["f32 self", "self is reserved in WGSL"],
+    ["raw f32 target", "target is reserved in WGSL"],
+    ["f32 filter", "filter is reserved in WGSL"],
     ["f32 _x", "_x is reserved"],
     ["f32 n", "n is reserved"],
     ["i32 main", "main is reserved"],

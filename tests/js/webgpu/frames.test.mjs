@@ -283,7 +283,7 @@ test("sources and options that cannot be are named at once", () => {
   });
   const track = { [Symbol.toStringTag]: "CanvasCaptureMediaStreamTrack", kind: "video" };
   const page =
-    "a track needs a <video>, which only pages have: in a worker pass fromImage the VideoFrames of " +
+    "a track needs the <video> of a page: in a worker pass fromImage the VideoFrames of " +
     "a MediaStreamTrackProcessor";
   assert.deepEqual(refused(stream([])), [
     "UnsupportedError",

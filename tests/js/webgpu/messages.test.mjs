@@ -316,7 +316,7 @@ const CALLS = [
   [
     () => webgpu.fromImage(device, named("ImageBitmap", { width: 2, height: 2 })),
     "UnsupportedError",
-    "ImageBitmap of 2 x 2: the WebGPU here takes no images (queue.copyExternalImageToTexture is missing, as in Deno): pass ImageData in sRGB, or a tensor of its pixels",
+    "ImageBitmap of 2 x 2: queue.copyExternalImageToTexture is missing: pass ImageData in sRGB, or a tensor",
     { needed: "ImageData" },
   ],
   [() => webgpu.toTexture(5), "TypeError", "a Tensor is needed, not 5"],

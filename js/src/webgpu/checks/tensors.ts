@@ -118,8 +118,8 @@ export function checkWholeWords(tensor: ManagedTensor): void {
   if (bytes === 0 || end <= buffer.size) return;
   throw new UnsupportedError(
     // In Python: unaligned_read(tensor, needed, size)
-    `reading ${tensor.toString()} needs whole words of 4 bytes, ${end} bytes in its GPUBuffer, ` +
-      `which has ${buffer.size}: pad the buffer to a multiple of 16`,
+    `reading ${tensor.toString()} needs whole words of 4 bytes, ${end} bytes in its GPUBuffer ` +
+      `(it has ${buffer.size}): pad the buffer to a multiple of 16`,
     { given: buffer.size, needed: end, device: tensor.device },
   );
 }

@@ -295,8 +295,9 @@ export type Pass = "whole" | "first" | "last";
 export function reduction(what: Reduction, kinds: readonly string[], pass: Pass): Source {
   const { inputs, outputs, type, names } = what;
   const w = new Writer([...typesOf(...inputs, ...outputs), type]);
+  // The formulas after the first may read what is raw.
+  bindInputs(w, inputs, pass === "last" ? kinds.map((kind) => (kind === "r" ? kind : "")) : kinds);
   if (pass === "last") w.bind("storage, read", "_partial", `array<${type}>`);
-  else bindInputs(w, inputs, kinds);
   if (pass === "first") w.bind("storage, read_write", "_partial", `array<${type}>`);
   else bindOutputs(w, outputs);
   w.bind("uniform", "_sizes", `array<vec4u, ${SIZES}>`);

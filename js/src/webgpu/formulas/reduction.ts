@@ -188,7 +188,7 @@ export class ReductionKernel<O extends string = string> {
     const partial = this.#signature.empty([first.elements], typeOf(scalarOf(this.#what.type)));
     try {
       first.run([...given.inputs, partial]);
-      last.run([partial, ...outputs]);
+      last.run([...given.inputs.filter((_, i) => given.kinds[i] === "r"), partial, ...outputs]);
     } finally {
       partial.release();
     }
@@ -213,7 +213,8 @@ export class ReductionKernel<O extends string = string> {
     const { record, inputs, outputs } = this.#signature;
     const partial = ["the partial results"];
     const names = [
-      ...(pass === "last" ? partial : namesOf(inputs)),
+      ...namesOf(pass === "last" ? inputs.filter(({ raw }) => raw) : inputs),
+      ...(pass === "last" ? partial : []),
       ...(pass === "first" ? partial : namesOf(outputs)),
       "the sizes",
     ];

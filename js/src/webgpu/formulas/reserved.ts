@@ -1,4 +1,4 @@
-import { KEYWORDS, OURS, PREDECLARED, RESERVED } from "./generated.js";
+import { OURS, PREDECLARED, RESERVED } from "./generated.js";
 
 const isIn = (name: string, words: string) => words.split(" ").includes(name);
 
@@ -9,8 +9,7 @@ const isIn = (name: string, words: string) => words.split(" ").includes(name);
  * others are variables of a function
  */
 export function reasonAgainst(name: string, raw: boolean, more: string): string | undefined {
-  if (isIn(name, KEYWORDS)) return "a keyword of WGSL";
-  if (isIn(name, RESERVED)) return "a reserved word of WGSL";
+  if (isIn(name, RESERVED)) return "reserved in WGSL";
   if (name.startsWith("_") || isIn(name, OURS) || isIn(name, more)) return "reserved";
   return raw && PREDECLARED.test(name) ? "declared by WGSL itself" : undefined;
 }

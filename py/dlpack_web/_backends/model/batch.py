@@ -81,6 +81,11 @@ class Calls[Each: Recorded]:
                 if not 0 <= place < len(merged):
                     label = old.kernel.label
                     raise ValueError(messages.no_argument(label, len(merged), place))
+                if old.kernel.has_formulas and _shape(arg) != _shape(merged[place]):
+                    raise ValueError(
+                        f"the shapes of {old.kernel.what} must agree with those recorded: "
+                        "record another batch"
+                    )
                 merged[place] = arg
             call = self._change(
                 old, counts if counts[0] else old.counts, merged, places
@@ -109,6 +114,10 @@ class Calls[Each: Recorded]:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+
+def _shape(arg: Any) -> tuple[int, ...] | None:
+    return arg.shape if isinstance(arg, _core.Tensor) else None
 
 
 def held(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[_core.Tensor]]:

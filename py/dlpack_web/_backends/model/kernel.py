@@ -25,6 +25,8 @@ class Kernel:
         record.check_alive()
         self._record, self.label, self._check = record, source.label, source.check
         self.what = f'kernel "{self.label}"'
+        #: A source with formulas is for certain shapes.
+        self.has_formulas = bool(source.parts)
         self._shader = parse_shader(source.wgsl, source.entry)
         self.fault: Fault | None = None
         self._compile(source._replace(wgsl=with_lines(source.wgsl)))

@@ -19,6 +19,10 @@ def no_argument(label: object, count: object, index: object) -> str:
     return f'kernel "{label}" has {count} arguments, and no number {index}'
 
 
+def other_shape(label: object) -> str:
+    return f'the shapes of kernel "{label}" must agree with those recorded'
+
+
 def misread(
     what: object, dtype: object, value: object, scalar: object, way: object
 ) -> str:
@@ -84,7 +88,7 @@ def unaligned_copy(
 
 
 def unaligned_read(tensor: object, needed: object, size: object) -> str:
-    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer, which has {size}: pad the buffer to a multiple of 16"
+    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
 
 
 def lost(device: object, why: object) -> str:

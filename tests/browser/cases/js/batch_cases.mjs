@@ -123,6 +123,22 @@ export async function arguments_may_release_the_batch(context) {
   done();
 }
 
+export async function a_formula_is_recorded_for_its_shapes(context) {
+  const { webgpu, device, tensors, done } = await world(context, [1, 1], [2, 2], [0, 0], [1]);
+  const [x, same, y, other] = tensors;
+  const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
+  const plus = new webgpu.ElementwiseKernel(device, { ...definition, name: "plus" });
+  const batch = webgpu.batch(device).record(() => plus.run([x, 1, y]));
+  for (const args of [{ 0: other }, { 2: other }, { 0: 1 }, { 1: x }]) {
+    const update = () => batch.update(0, { args });
+    await throws(update, "RangeError", /^the shapes of kernel "plus" must agree/);
+  }
+  batch.update(0, { args: { 0: same, 1: 3 } });
+  batch.run();
+  equal(await valuesOf(y), [5, 5]);
+  done(batch);
+}
+
 export async function updates_change_numbers_tensors_and_workgroups(context) {
   const lists = [
     [1, 1],
@@ -193,7 +209,7 @@ export async function a_block_that_throws_leaves_nothing(context) {
   await throws(() => batch.record(fail), "RangeError", /mine/);
   equal(batch.released, true);
   const other = webgpu.batch(device);
-  await throws(() => other.record(async () => {}), "TypeError", /this one is async/);
+  await throws(() => other.record(async () => {}), "TypeError", /takes no async function/);
   kernel.run([...tensors, 1]);
   equal(await valuesOf(tensors[1]), [1], "nothing records");
   done();

@@ -137,6 +137,37 @@ async def test_an_update_with_a_tensor_of_another_size_counts_again():
         b.release()
 
 
+async def test_a_formula_is_recorded_for_its_shapes():
+    """Its workgroups and sizes are theirs."""
+    plus = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = x + k", "plus")
+    total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
+    with (
+        upload([1] * 6) as x,
+        upload([2] * 6) as same,
+        upload(0) as s,
+        upload([0] * 6) as y,
+    ):
+        with dlw.webgpu.batch() as b:
+            plus(x, 1, y)
+            total(x, s)
+        others = [same[:5], same.reshape((2, 3)), upload([1] * 999), upload(3), 7]
+        for call, name in (0, "plus"), (1, "reduce_kernel"):
+            for other in others:
+                text = f'the shapes of kernel "{name}" must agree'
+                with pytest.raises(ValueError, match=text):
+                    b.update(call, {0: other})
+        with pytest.raises(ValueError, match="must agree"):
+            b.update(0, {1: same})
+        b.update(0, {0: same, 1: 10})
+        b.update(1, {0: same})
+        b.run()
+        assert (await y.to_host()).tolist() == [12] * 6
+        assert (await s.to_host()) == 12
+        b.release()
+        for other in others[:-1]:
+            other.release()
+
+
 async def test_arguments_of_an_update_are_by_position():
     with upload([1]) as x:
         with dlw.webgpu.batch() as b:

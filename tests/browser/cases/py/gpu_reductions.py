@@ -380,6 +380,25 @@ async def test_raw_inputs_of_reductions():
         assert (await read(dot(x, w, axis=1))).tolist() == [12, 34]
 
 
+async def test_all_formulas_may_read_raw_inputs():
+    """In one pass, and in two."""
+    kernel = ReductionKernel(
+        "f32 x, raw f32 w, f32 k, raw f32 v", "f32 y, f32 z",
+        "x * k * w[0]", "a + b * w[1]", "y = a * v[0]; z = a + v[i + 1]", 0,
+    )  # fmt: skip
+    w, v = np.float32([2, 1]), np.arange(1, 103, dtype="f4")
+    with upload(w) as weights, upload(v) as values:
+        await kernel.ready()
+        for shape in (3,), (64, 20), (9000,), (9000, 3):
+            a = np.random.default_rng(4).integers(0, 9, shape).astype("f4")
+            with upload(a) as x:
+                y, z = kernel(x, weights, 2, values, axis=0)
+                expected = 4 * a.sum(0)
+                np.testing.assert_array_equal(await read(y), expected)
+                expected = expected + v[1 : 1 + expected.size].reshape(expected.shape)
+                np.testing.assert_array_equal(await read(z), expected)
+
+
 async def test_raw_inputs_have_any_shape():
     """Weights by the index among the elements that are reduced."""
     dot = ReductionKernel(
