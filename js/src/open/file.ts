@@ -153,7 +153,8 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     const { nbytes = 1 << 27, ...others } = options;
     const { shape, nbytes: all } = this.info(name);
     const [rows = 1] = shape;
-    const count = all <= nbytes ? Math.max(rows, 1) : Math.floor((nbytes * rows) / all);
+    const isOne = all <= nbytes || shape.includes(0);
+    const count = isOne ? Math.max(rows, 1) : Math.floor((nbytes * rows) / all);
     if (!(count >= 1)) {
       throw new UnsupportedError(
         `${this.#whichIs(this.#entry(name).entry)}: one row has ${all / rows} bytes, more than ${nbytes}; load ` +

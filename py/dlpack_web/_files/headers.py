@@ -343,7 +343,7 @@ def strict_json(
     def plain(number: str) -> float:
         if not re.fullmatch(numbers, number):
             malformed(what, f"its header has {number:.100} where a size is needed")
-        return int(number) if number.isdecimal() else float(number)
+        return int(number) if number.lstrip("-").isdecimal() else float(number)
 
     try:
         text = header.decode("utf-8")

@@ -14,6 +14,7 @@ from collections.abc import (
 from functools import partial
 from itertools import islice
 from math import prod
+from operator import index as as_int
 from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Self, SupportsIndex
@@ -340,9 +341,9 @@ class TensorFile(Mapping[str, Tensor]):
         (2, 2)
         (1, 2)
         """
-        info = self.info(name)
+        info, nbytes = self.info(name), as_int(nbytes)
         whole = self.get_slice(name)
-        if info.nbytes <= max(nbytes, 0):
+        if info.nbytes <= max(nbytes, 0) or 0 in info.shape:
             yield await whole.load(dtype)
             return
         rows = info.shape[0] if info.shape else 1
@@ -733,7 +734,12 @@ async def _open_js(
     if part is not None:
         wanted["part"], wanted["ellipsis"], after = in_javascript(part)
     args = source, how.js_device, javascript.options(wanted)
-    kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
+    try:
+        kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
+    except ValueError as error:  # JavaScript has one class for both
+        if part is not None and "out of bounds" in str(error):
+            raise IndexError(str(error)) from None
+        raise
     if hasattr(found, "names"):
         inside = _JsInside(kept, found)
         return TensorFile(inside, inside.name, how)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from .._layout import views
 from .headers import Entry
 
-# JavaScript's limit of integers.
-_MOST = 2**53 - 1
+# Pyodide makes a BigInt of any larger one.
+_MOST = 2**53 - 2
 
 
 class Axis(NamedTuple):

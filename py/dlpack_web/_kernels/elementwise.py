@@ -1,5 +1,6 @@
 """ElementwiseKernel: a formula for each element, CuPy's form in WGSL."""
 
+from operator import index as as_int
 from typing import Any
 
 from .. import _core
@@ -108,6 +109,8 @@ class ElementwiseKernel:
             outputs = args[len(signature.inputs) :]
             return outputs[0] if len(outputs) == 1 else outputs
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        if size is not None:
+            size = _size(size)
         if size is not None and not tensors and len(args) == len(signature.inputs):
             numbers = Given([], None, args, (), default_device().id)
             return signature.onto(numbers, (size,), lambda made: self(*args, *made))
@@ -228,6 +231,17 @@ def _shared(kind: str, arg: Any, outputs: list[Tensor]) -> str:
             if output is arg:
                 return f"={j}"
     return kind
+
+
+def _size(given: Any) -> int:
+    refused = f"size must be an int from 0 on, not {given!r:.100}"
+    try:
+        count = as_int(given)
+    except TypeError:
+        raise TypeError(refused) from None
+    if count < 0:
+        raise ValueError(refused)
+    return count
 
 
 ElementwiseKernel.__module__ = "dlpack_web.webgpu"  # where users find it

@@ -512,6 +512,13 @@ test("a tensor in parts", async () => {
     assert.deepEqual(found, Array(count).fill(shape));
     other.close();
   }
+  const unknown = { w: { dtype: "F99", shape: [0], data_offsets: [0, 8] } };
+  const header = new TextEncoder().encode(JSON.stringify(unknown));
+  const size = new Uint8Array(8);
+  size[0] = header.length;
+  const strange = await open(new Uint8Array([...size, ...header, ...new Uint8Array(8)]));
+  await fails(strange.parts("w", { nbytes: 1 }).next(), "UnsupportedError", /F99/);
+  strange.close();
 });
 
 // --- sharded models -----------------------------------------------------------------------------

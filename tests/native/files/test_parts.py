@@ -143,6 +143,13 @@ def test_a_tensor_in_parts():
     assert run(shapes(saved(w=np.zeros((0, 5)))))[0].shape == (0, 5)
     with pytest.raises(BufferError, match="one row of tensor 'w' has 256 bytes"):
         run(shapes(saved(w=WHOLE), nbytes=255))
+    with pytest.raises(TypeError, match="'float' object"):
+        run(shapes(saved(w=WHOLE), nbytes=1e9))
+    unknown = {"w": {"dtype": "F99", "shape": [0], "data_offsets": [0, 64]}}
+    header = json.dumps(unknown).encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(64)
+    with pytest.raises(BufferError, match="F99"):
+        run(shapes(data, nbytes=1))
 
 
 def test_a_compressed_array_is_checked_to_its_end():
@@ -237,7 +244,10 @@ def model(tmp_path):
 def index(model, text=None):
     folder, weight_map = model
     path = folder / "model.safetensors.index.json"
-    contents = {"metadata": {"total_size": 1e3, "by": "us"}, "weight_map": weight_map}
+    contents = {
+        "metadata": {"total_size": 1e3, "by": "us", "n": -5},
+        "weight_map": weight_map,
+    }
     path.write_text(json.dumps(contents) if text is None else text)
     return path
 
@@ -247,7 +257,7 @@ def test_a_sharded_model_is_one_file(model):
     for source in (path, str(path), path.parent, str(path.parent)):
         with opened(source) as file:
             assert len(file) == 6
-            assert file.metadata == {"total_size": "1000.0", "by": "us"}
+            assert file.metadata == {"total_size": "1000.0", "by": "us", "n": "-5"}
             assert file.info("layer.3.w") == ("float32", (3, 4), 48)
             assert len(run(file.load())) == 6
             assert file["layer.2.w"].numpy().tolist() == [[2.0] * 4] * 2

@@ -19,10 +19,6 @@ def no_argument(label: object, count: object, index: object) -> str:
     return f'kernel "{label}" has {count} arguments, and no number {index}'
 
 
-def other_shape(label: object) -> str:
-    return f'the shapes of kernel "{label}" must agree with those recorded'
-
-
 def misread(
     what: object, dtype: object, value: object, scalar: object, way: object
 ) -> str:

@@ -118,6 +118,14 @@ async def test_a_kernel_of_numbers_computes_on_the_default_device():
         fill(np.ones(2), size=3)
     with pytest.raises(TypeError, match="takes 1 arguments"):
         fill(1, 2, 3, size=3)
+    for size, error in (
+        ("a", TypeError),
+        ([3], TypeError),
+        (2.0, TypeError),
+        (-1, ValueError),
+    ):
+        with pytest.raises(error, match="size must be an int from 0 on, not"):
+            fill(2, size=size)
     assert dlw.live_tensors() == before
 
 

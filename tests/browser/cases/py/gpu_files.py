@@ -361,6 +361,10 @@ async def test_parts_of_what_is_behind_a_url(where):
                     whole[key].shape,
                 )
                 assert (await tensor.to_host() == whole[key]).all()
+        # Pyodide makes BigInts of some of these.
+        for key in np.s_[700_000 : 2**53 - 1], np.s_[:: 10**30], np.s_[-(2**60) : 2]:
+            with await two[key].load() as tensor:
+                assert (await tensor.to_host() == whole[key]).all()
         with pytest.raises(IndexError, match="index 700001 is out of bounds"):
             two[700_001]
         assert [
@@ -372,7 +376,7 @@ async def test_parts_of_what_is_behind_a_url(where):
     url = made("a.npy", count=700_001)
     with await dlw.open(url, device=where, part=np.s_[..., 9:5:-1, None]) as tensor:
         assert (await tensor.to_host()).tolist() == [[9], [8], [7], [6]]
-    with pytest.raises(ValueError, match="700001"):
+    with pytest.raises(IndexError, match="index 700001 is out of bounds"):
         await dlw.open(url, part=700_001)
     without = made("a.npy", count=700_001, ranges=0)
     with pytest.raises(BufferError, match=r"does not support ranges.*`whole`"):
