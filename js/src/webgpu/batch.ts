@@ -192,7 +192,8 @@ export class Batch {
    *
    * @param index - of the call, in the order of recording; negative from the end
    * @param changes - `args` by position, `workgroups`
-   * @throws RangeError for no such call or argument; what `kernel.run` throws
+   * @throws RangeError for no such call or argument, or a tensor of another shape than the one that a
+   * kernel of formulas was recorded with; what `kernel.run` throws
    */
   update(index: number, changes: BatchChanges): void;
   /** @internal */

@@ -165,7 +165,8 @@ class Batch:
         IndexError
             No such call.
         ValueError
-            No such argument.
+            No such argument; or another shape than the one that a kernel of formulas was recorded
+            with, for which its workgroups are.
         BufferError, TypeError
             As for calling the kernel.
         ReleasedError
