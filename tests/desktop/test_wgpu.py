@@ -389,7 +389,7 @@ def test_a_buffer_that_ends_within_a_word_says_how_to_mend_it(device):
     buffer = make_buffer(device, 6)
     with (
         dlw.from_gpu_buffer(buffer, 6, "uint8", device=device) as tensor,
-        pytest.raises(BufferError, match=r"8 bytes.*which has 6: .*multiple of 16"),
+        pytest.raises(BufferError, match=r"8 bytes.*\(it has 6\): .*multiple of 16"),
     ):
         tensor.numpy()
     with (
