@@ -151,7 +151,7 @@ export async function takeImage(
 
 /**
  * All pixels of an `<img>`, as it is now. Its natural size is in CSS pixels: the density of a
- * `srcset`, or of the file, divides it.
+ * `srcset`, or of the file, divides it. Firefox 153 scales pictures by that of the file.
  */
 async function bitmapOf(image: HTMLImageElement): Promise<ImageBitmap> {
   return createImageBitmap(image, { premultiplyAlpha: "none" });

@@ -365,7 +365,10 @@ test("what did not come from transfer() is refused", () => {
 
 test("a tensor that is posted itself says what to do", () => {
   const tensor = matrix();
-  const error = { name: "UnsupportedError", message: /post transfer\(\), or what read\(\) returns/ };
+  const error = {
+    name: "UnsupportedError",
+    message: /post transfer\(\), or what read\(\) returns/,
+  };
   assert.throws(() => structuredClone(tensor), error);
   assert.throws(() => post(tensor), error);
   tensor.release();

@@ -138,9 +138,10 @@ export async function pictures_are_turned_as_their_file_says(context) {
 }
 
 export async function the_density_of_a_file_takes_nothing_of_it(context) {
+  if (isFirefox) throw new Skip("Firefox 153 gives the pixels of the natural size alone");
   const url = await urlOf(await jpegOf(blocks(), exif(1, 2, 16, 8)));
   const picture = await loaded({ src: url });
-  if (!isFirefox) equal([picture.naturalWidth, picture.naturalHeight], [16, 8]);
+  equal([picture.naturalWidth, picture.naturalHeight], [16, 8]);
   const { shape, data } = await taken(context, picture);
   equal(shape, [16, 32, 4]);
   equal(corners(shape, data), [
