@@ -8,7 +8,7 @@ NO_SWIFTSHADER := echo "[skip] GPU cases: no driver for Vulkan"
 define SUITES
 native        2 min  the C core and Python in this CPython, and the build's scripts
 asan          4 min  the same under AddressSanitizer and UndefinedBehaviorSanitizer
-leaks        30 min  the same under valgrind: memory errors and leaks
+leaks        45 min  the same under valgrind: memory errors and leaks
 js            1 min  TypeScript: unit tests, Pyodide, and GPU cases on Dawn, in Node
 package       1 min  the npm package from its tarball: types in four TypeScripts, bundles, pages
 bundlers      3 min  Vite, Parcel, Rollup, webpack, Next.js, Deno and Bun find the wheel
