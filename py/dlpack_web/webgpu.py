@@ -219,8 +219,8 @@ async def from_image(
     """An image as a Tensor on a WebGPU device; in a page no pixel passes through the CPU.
 
     The pixels are what the user sees: all that the file has, however densely a srcset shows
-    an <img>, turned as its EXIF data says, which Pillow does not do itself. A page shows
-    files of 16 bits with 8. On the desktop those raise BufferError, as Pillow's modes
+    an <img>, turned as its EXIF data says, which Pillow does not do itself (Firefox 153
+    scales an <img> by the density in it). A page shows files of 16 bits with 8. On the desktop those raise BufferError, as Pillow's modes
     "I;16", "I" and "F" do: scale their values first.
 
     Pixels are sRGB and not premultiplied by alpha. Opaque canvases and bitmaps, ImageData,

@@ -119,7 +119,7 @@ export class Batch {
       if (!done) this.release();
     }
     if (done) return this;
-    throw new TypeError("record() takes no async function: await what it needs first");
+    throw new TypeError("record() takes no async function: await before it");
   }
 
   /** Number of recorded calls. */
@@ -217,10 +217,11 @@ export class Batch {
           `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${i}`,
         );
       }
-      const shapeOf = (x: Given | undefined) => `${managedOf(x)?.shape}`;
+      const shapeOf = (x: unknown) => `${managedOf(x)?.shape}`;
       if (old.kernel._parts[0] && shapeOf(value) !== shapeOf(args[i])) {
         throw new RangeError(
-          `the shapes of kernel "${old.kernel._label}" must agree: record another one, webgpu.batch(device)`,
+          // In Python: other_shape(label)
+          `kernel "${old.kernel._label}" was recorded for other shapes: record a batch for each`,
         );
       }
       args[i] = value;
@@ -280,7 +281,7 @@ export class Batch {
     checkRun(args, options);
     if (options.timestampWrites) {
       throw new UnsupportedError(
-        `kernel "${kernel._label}" cannot be timed while a batch records it: time it outside`,
+        `kernel "${kernel._label}" cannot be timed in a batch: time it outside`,
       );
     }
     if (kernel._record !== this.#record) {

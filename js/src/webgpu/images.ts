@@ -59,7 +59,8 @@ const DTYPES: readonly string[] = ["uint8", "float32"];
 /**
  * An image of the page as a tensor of shape [height, width, channels], without a copy through the
  * CPU. The pixels are those that the user sees: sRGB of 8 bits (also of a file of 16), turned as the
- * file says (EXIF), in the size of the file, however densely a `srcset` shows them. They are not
+ * file says (EXIF), in the size of the file, however densely a `srcset` shows them (Firefox 153
+ * scales an `<img>` by the density in its EXIF data). They are not
  * premultiplied by alpha, the first row is on top. Opaque canvases
  * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` (but in
  * Firefox) keep every byte; translucent canvases hold premultiplied colours, which have fewer
@@ -151,7 +152,7 @@ export async function takeImage(
 
 /**
  * All pixels of an `<img>`, as it is now. Its natural size is in CSS pixels: the density of a
- * `srcset`, or of the file, divides it. Firefox 153 scales pictures by that of the file.
+ * `srcset`, or of the file, divides it.
  */
 async function bitmapOf(image: HTMLImageElement): Promise<ImageBitmap> {
   return createImageBitmap(image, { premultiplyAlpha: "none" });

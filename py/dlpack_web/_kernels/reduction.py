@@ -246,11 +246,8 @@ class ReductionKernel:
         shape = (first.elements,)
         with fresh(shape, self._partial, given.device) as partial:
             first.run((*given.inputs, partial))
-            raw = (
-                x
-                for x, kind in zip(given.inputs, given.kinds, strict=True)
-                if kind == "r"
-            )
+            pairs = zip(given.inputs, given.kinds, strict=True)
+            raw = (arg for arg, kind in pairs if kind == "r")
             last.run((*raw, partial, *outputs))
 
     def _remember(

@@ -82,10 +82,7 @@ class Calls[Each: Recorded]:
                     label = old.kernel.label
                     raise ValueError(messages.no_argument(label, len(merged), place))
                 if old.kernel.has_formulas and _shape(arg) != _shape(merged[place]):
-                    raise ValueError(
-                        f"the shapes of {old.kernel.what} must agree with those recorded: "
-                        "record another batch"
-                    )
+                    raise ValueError(messages.other_shape(old.kernel.label))
                 merged[place] = arg
             call = self._change(
                 old, counts if counts[0] else old.counts, merged, places
@@ -96,8 +93,6 @@ class Calls[Each: Recorded]:
                     old.release()
                 return
             # Another thread, or a finalizer, has changed it meanwhile: again, from that.
-            if call.holds is not old.holds:
-                call.release()
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         part = View(tensor).part()

@@ -19,6 +19,10 @@ def no_argument(label: object, count: object, index: object) -> str:
     return f'kernel "{label}" has {count} arguments, and no number {index}'
 
 
+def other_shape(label: object) -> str:
+    return f'kernel "{label}" was recorded for other shapes: record a batch for each'
+
+
 def misread(
     what: object, dtype: object, value: object, scalar: object, way: object
 ) -> str:
