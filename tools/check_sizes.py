@@ -35,15 +35,14 @@ def bundled(*entries: str) -> tuple[int, int]:
             "--format=esm",
             "--target=es2022",
             "--log-level=warning",
+            "--preserve-symlinks",
         ]
-        paths = [
-            f"--outdir={folder}",
-            f"--outbase={SOURCE}",
-            f"--metafile={folder}/meta.json",
-        ]
+        paths = ["--outdir=.", "--outbase=dist", "--metafile=meta.json"]
+        # The names of chunks depend on the way to their sources.
+        Path(folder, "dist").symlink_to(SOURCE)
         esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
         subprocess.run(
-            [esbuild, *(SOURCE / e for e in entries), *options, *paths],
+            [esbuild, *(f"dist/{e}" for e in entries), *options, *paths],
             check=True,
             cwd=folder,
         )
