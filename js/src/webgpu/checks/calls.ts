@@ -132,14 +132,12 @@ export function tensorOf(x: unknown): string {
 
 /** Arguments by their positions, for `batch.update`. */
 export function byPosition(given: unknown): [at: number, value: Given][] {
-  if (typeof given !== "object" || isTensor(given)) {
-    throw new TypeError(
-      `args of update() are the new arguments by position, { 0: tensor }, not ${textOf(given)}`,
-    );
-  }
+  const refused = (what: string) =>
+    new TypeError(`args of update() are the new arguments by position, { 0: tensor }, not ${what}`);
+  if (typeof given !== "object" || isTensor(given)) throw refused(textOf(given));
   return Object.entries(given as object).map(([name, value]) => {
     if (/^(?:0|-?[1-9]\d{0,9})$/.test(name)) return [Number(name), value];
-    throw new TypeError(`args of update() are by position, { 0: tensor }, and none is "${name}"`);
+    throw refused(`"${name}"`);
   });
 }
 
