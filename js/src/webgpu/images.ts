@@ -108,9 +108,7 @@ export async function takeImage(
   const { what: image, width, height, texture, element } = describe(source, verb);
   const what = `${verb} of ${image}`;
   if (element) {
-    // All pixels: the element's own size is divided by the density of a `srcset`, or of the file.
-    const whole = createImageBitmap(element, { premultiplyAlpha: "none" });
-    const bitmap = await whole.catch((cause) => {
+    const bitmap = await bitmapOf(element).catch((cause) => {
       checkSize(record, image, width, height); // 0 x 0 if it is not loaded
       throw noPixels(image, cause);
     });
@@ -150,6 +148,14 @@ export async function takeImage(
     checkAlive(record);
     throw error;
   }
+}
+
+/**
+ * All pixels of an `<img>`, as it is now. Its natural size is in CSS pixels: the density of a
+ * `srcset`, or of the file, divides it.
+ */
+async function bitmapOf(image: HTMLImageElement): Promise<ImageBitmap> {
+  return createImageBitmap(image, { premultiplyAlpha: "none" });
 }
 
 function noPixels(what: string, cause: Error): UnsupportedError {
