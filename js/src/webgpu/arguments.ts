@@ -1,6 +1,6 @@
 /** Binds a kernel's arguments to what its shader declares. */
 import { tagOf, UnsupportedError } from "../core/errors.js";
-import type { GPUBuffer } from "../core/globals.js";
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { managedOf } from "../core/tensor.js";
 import { copyOf } from "./buffers.js";
@@ -39,6 +39,22 @@ export interface Bound {
   readonly tensor: ManagedTensor | null;
   /** Whether it cannot be bound in place: {@link resolveAliasing} binds a copy instead. */
   readonly mustCopy: boolean;
+}
+
+const COMPUTE = 4; // GPUShaderStage.COMPUTE
+
+/** The layout of the bind groups of a shader. */
+export function bindGroupLayout(
+  device: GPUDevice,
+  bindings: readonly Binding[],
+): GPUBindGroupLayout {
+  return device.createBindGroupLayout({
+    entries: bindings.map(({ index, type }) => ({
+      binding: index,
+      visibility: COMPUTE,
+      buffer: { type },
+    })),
+  });
 }
 
 /**

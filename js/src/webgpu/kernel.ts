@@ -3,7 +3,7 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
-import { type Bound, bind, boundNumber, resolveAliasing } from "./arguments.js";
+import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from "./arguments.js";
 import {
   type Argument,
   checkArgumentCount,
@@ -431,16 +431,4 @@ export function copyBack(
   const { buffer } = slotOf(handle);
   encoder.copyBufferToBuffer(resource.buffer, 0, buffer, start, roundUp(nbytes, 4));
   count(record, "copied", nbytes);
-}
-
-const COMPUTE = 4; // GPUShaderStage.COMPUTE
-
-function bindGroupLayout(device: GPUDevice, bindings: readonly Binding[]): GPUBindGroupLayout {
-  return device.createBindGroupLayout({
-    entries: bindings.map(({ index, type }) => ({
-      binding: index,
-      visibility: COMPUTE,
-      buffer: { type },
-    })),
-  });
 }

@@ -6,7 +6,6 @@ import { sameShape } from "../core/shape.js";
 import { managedOf } from "../core/tensor.js";
 import type { Bound } from "./arguments.js";
 import type { Given, RunOptions } from "./checks/calls.js";
-import { Words } from "./making.js";
 import { type Extent, isOpen, isPrivate, migrate, type Outcome, openOutcomes } from "./record.js";
 import { extentOf } from "./references.js";
 import { find } from "./slots.js";
@@ -15,19 +14,19 @@ import { type Slot, state } from "./state.js";
 /** How many calls a kernel knows. */
 const MOST = 8;
 
-/** How a tensor is known again, without holding it; null: a number. */
-type Mark =
-  | Words
-  | {
-      readonly slot: Slot;
-      readonly storage: object;
-      readonly handle: number;
-      readonly start: number;
-      readonly shape: readonly number[];
-      readonly dtype: unknown;
-      readonly readOnly: boolean;
-    }
-  | null;
+/** How a tensor is known again, without holding it. */
+interface TensorMark {
+  readonly slot: Slot;
+  readonly storage: object;
+  readonly handle: number;
+  readonly start: number;
+  readonly shape: readonly number[];
+  readonly dtype: unknown;
+  readonly readOnly: boolean;
+}
+
+/** null: any number; else a {@link TensorMark}, or another argument itself. */
+type Mark = object | null;
 
 /** Arguments and workgroups, as they were given. */
 export class Marks {
@@ -54,27 +53,28 @@ export class Marks {
 }
 
 function markOf(arg: Given): Mark {
-  if (arg instanceof Words) return arg;
+  if (typeof arg === "number") return null;
   const tensor = managedOf(arg);
-  if (tensor === undefined) return null;
+  if (tensor === undefined) return arg;
   const { storage, handle, start, shape, dtype, readOnly } = tensor;
-  return { slot: find(state, handle) as Slot, storage, handle, start, shape, dtype, readOnly };
+  const slot = find(state, handle) as Slot;
+  return { slot, storage, handle, start, shape, dtype, readOnly } satisfies TensorMark;
 }
 
 function isMarked(mark: Mark, arg: Given): boolean {
   if (mark === null) return typeof arg === "number";
-  if (mark instanceof Words) return mark === arg;
   const tensor = managedOf(arg);
+  if (tensor === undefined) return mark === arg;
+  const known = mark as TensorMark;
   return (
-    tensor !== undefined &&
-    tensor.handle === mark.handle &&
-    mark.slot.refs > 0 && // the handle is not of a later slot
-    tensor.storage === mark.storage &&
-    tensor.start === mark.start &&
-    tensor.dtype === mark.dtype &&
-    tensor.readOnly === mark.readOnly &&
+    tensor.handle === known.handle &&
+    known.slot.refs > 0 && // the handle is not of a later slot
+    tensor.storage === known.storage &&
+    tensor.start === known.start &&
+    tensor.dtype === known.dtype &&
+    tensor.readOnly === known.readOnly &&
     tensor.strides === null &&
-    (tensor.shape === mark.shape || sameShape(tensor.shape, mark.shape))
+    (tensor.shape === known.shape || sameShape(tensor.shape, known.shape))
   );
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 from ..._core import DeviceLostError
 from ..checks import Arguments, Counts, ShaderSource
 from ..model import batch, kernel
-from ..model.arguments import Bound
+from ..model.arguments import Bound, layout_entries
 from ..model.batch import Ready
 from ..model.faults import Fault
 from ..model.record import COPY_DST, COPY_SRC, MAP_READ
@@ -17,7 +17,6 @@ from . import wgpu
 from .device import Record
 
 _QUERY_RESOLVE = 0x200
-_COMPUTE = 4  # GPUShaderStage.COMPUTE
 _KEPT_GROUPS = 8  # bind groups, because making one costs as much as the rest of a run
 
 
@@ -42,14 +41,7 @@ class Kernel(kernel.Kernel):
         module = gpu.create_shader_module(label=self.label, code=wgsl)
         layout: Any = "auto"
         if bindings is not None:
-            entries = [
-                {
-                    "binding": binding.index,
-                    "visibility": _COMPUTE,
-                    "buffer": {"type": binding.type},
-                }
-                for binding in bindings
-            ]
+            entries = layout_entries(bindings)
             self._layout = gpu.create_bind_group_layout(entries=entries)
             layout = gpu.create_pipeline_layout(bind_group_layouts=[self._layout])
         self.pipeline = gpu.create_compute_pipeline(
@@ -130,15 +122,7 @@ class Kernel(kernel.Kernel):
         if kept is not None:
             return kept
         entries = [
-            {
-                "binding": i,
-                "resource": {
-                    "buffer": one.slot.buffer,
-                    "offset": one.offset,
-                    "size": one.size,
-                },
-            }
-            for i, one in enumerate(bound)
+            {"binding": i, "resource": one.resource()} for i, one in enumerate(bound)
         ]
         group = self._record.gpu.create_bind_group(layout=self._layout, entries=entries)
         # The owner may free a borrowed buffer, and a cached group would keep it.

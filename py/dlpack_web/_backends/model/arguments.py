@@ -47,6 +47,21 @@ class Bound:
         """The bytes that are bound."""
         return Part(self.slot, self.offset, self.offset + self.size)
 
+    def resource(self) -> dict[str, Any]:
+        """As WebGPU takes it."""
+        return {"buffer": self.slot.buffer, "offset": self.offset, "size": self.size}
+
+
+_COMPUTE = 4  # GPUShaderStage.COMPUTE
+
+
+def layout_entries(bindings: Sequence[Binding]) -> list[dict[str, Any]]:
+    """The layout of the bind groups of a shader."""
+    return [
+        {"binding": each.index, "visibility": _COMPUTE, "buffer": {"type": each.type}}
+        for each in bindings
+    ]
+
 
 # WGSL's scalars by DLPack's code and bits of a lane; complex numbers are pairs.
 _SCALARS = {
@@ -111,10 +126,12 @@ def count_of(view: View, binding: Binding) -> int | None:
 
 
 def bind(
-    record: Record, view: View, index: int, declared: Binding | None, check: bool
+    record: Record, view: Any, index: int, declared: Binding | None, check: bool
 ) -> Bound:
-    """The buffer range to bind, after checking this argument alone; `resolve_aliasing` then
-    checks it against the others."""
+    """What to bind for a view or a number, after checking this argument alone;
+    `resolve_aliasing` then checks it against the others."""
+    if not isinstance(view, View):
+        return _bind_number(record, view, index, declared)
     check_on(record, view)
     check_row_major(view)
     kind = declared.type if declared else None
@@ -174,7 +191,7 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
         raise ValueError(messages.wrong_number(index, shown, scalar)) from None
 
 
-def bind_number(
+def _bind_number(
     record: Record, value: float, index: int, declared: Binding | None
 ) -> Bound:
     """A number for a uniform, in a buffer until the submit."""

@@ -147,9 +147,9 @@ class Batch(Calls[Ready]):
         self, old: Ready, counts: Counts, args: list[Any], places: Sequence[int]
     ) -> Ready:
         changed = [each[place] for each in (args, old.args) for place in places]
-        if any(isinstance(x, _core.Tensor) for x in changed):
-            return self._prepare(old.kernel, counts, args, old.place)
-        return self._rewrite(old, counts, tuple(args), places)
+        if all(isinstance(x, float) for x in changed):
+            return self._rewrite(old, counts, tuple(args), places)
+        return self._prepare(old.kernel, counts, args, old.place)
 
     def _rewrite(
         self, old: Ready, counts: Counts, args: tuple[Any, ...], places: Sequence[int]

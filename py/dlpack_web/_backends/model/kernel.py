@@ -6,7 +6,7 @@ from typing import Any
 from ... import _core
 from ..checks import Arguments, Counts, ShaderSource, with_lines
 from . import messages
-from .arguments import Bound, bind, bind_number, count_of, resolve_aliasing
+from .arguments import Bound, bind, count_of, resolve_aliasing
 from .faults import Fault
 from .record import Record
 from .views import View
@@ -74,8 +74,6 @@ class Kernel:
         groups = self.check_call(counts, views)
         bound = [
             bind(record, view, i, self.declared(i), self._check)
-            if isinstance(view, View)
-            else bind_number(record, view, i, self.declared(i))
             for i, view in enumerate(views)
         ]
         resolve_aliasing(record, views, bound)
