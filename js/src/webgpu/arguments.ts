@@ -43,7 +43,7 @@ export interface Bound {
 
 const COMPUTE = 4; // GPUShaderStage.COMPUTE
 
-/** The layout of the bind groups of a shader. */
+/** @internal The layout of the bind groups of a shader. */
 export function bindGroupLayout(
   device: GPUDevice,
   bindings: readonly Binding[],
