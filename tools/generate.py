@@ -148,14 +148,13 @@ export const DEFAULT_LIMITS = {{
 }};
 export const DEFAULT_FEATURES = {json.dumps(WEBGPU["default_features"])};
 """
-PREDECLARED = WGSL.pop("PREDECLARED")
 FILES["js/src/webgpu/formulas/generated.ts"] = each(
     ((name, " ".join(words.split())) for name, words in WGSL.items()),
     "export const {_[0]} = '{_[1]}';",
-) + "export const PREDECLARED = /^(?:{})$/;".format("|".join(PREDECLARED.split()))
+)
 FILES["py/dlpack_web/_kernels/__init__.py"] = "# ruff: noqa: SIM905\n" + each(
-    [*WGSL.items(), ("PREDECLARED", PREDECLARED)],
-    '{_[0]} = frozenset(r"""{_[1]}""".split())',
+    WGSL.items(),
+    '{_[0]} = frozenset("""{_[1]}""".split())',
 )
 FILES["py/dlpack_web/_layout/__init__.py"] = f'''\
 # ruff: noqa: N815

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .._backends.checks import BLANKS, with_lines
 from .._layout.text import type_of
-from .reserved import reason_against
+from . import IN_MODULE, OURS, RESERVED
 
 #: The dtype of a tensor for each type of a parameter.
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}
@@ -94,7 +94,11 @@ def _param(part: str, reserved: frozenset[str]) -> Param:
         raise ValueError(
             f'"{text}": the type of a parameter is f32, i32, u32 or f16, not {given}'
         )
-    if why := reason_against(name, raw is not None, reserved):
+    # A raw parameter is a variable of the module, others are of a function.
+    ours = OURS | reserved | (IN_MODULE if raw else frozenset())
+    in_wgsl = name in RESERVED
+    if in_wgsl or name.startswith("_") or name in ours:
+        why = "reserved in WGSL" if in_wgsl else "reserved"
         raise ValueError(f'"{text}": the name {name} is {why}, so choose another')
     return Param(type_, name, raw is not None)
 

@@ -10,7 +10,7 @@ import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
 import { BLANKS, DTYPES, type Scalar, withLines } from "../wgsl.js";
-import { reasonAgainst } from "./reserved.js";
+import { IN_MODULE, OURS, RESERVED } from "./generated.js";
 
 export type ParamType = Scalar;
 
@@ -65,6 +65,8 @@ function params(text: unknown, reserved: string): Param[] {
   return list === "" ? [] : list.split(",").map((part) => param(part, reserved));
 }
 
+const isIn = (name: string, words: string) => words.split(" ").includes(name);
+
 function param(part: string, reserved: string): Param {
   const text = part.replace(AROUND, "");
   const [, raw, given = "", name = ""] = PARAM.exec(text) ?? [];
@@ -77,8 +79,13 @@ function param(part: string, reserved: string): Param {
       `"${text}": the type of a parameter is f32, i32, u32 or f16, not ${given}`,
     );
   }
-  const why = reasonAgainst(name, raw !== undefined, reserved);
-  if (why) throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
+  // A raw parameter is a variable of the module, others are of a function.
+  const ours = `${OURS} ${reserved} ${raw ? IN_MODULE : ""}`;
+  const inWGSL = isIn(name, RESERVED);
+  if (inWGSL || name.startsWith("_") || isIn(name, ours)) {
+    const why = inWGSL ? "reserved in WGSL" : "reserved";
+    throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
+  }
   const said = `${raw ? "raw " : ""}${type} ${name}`;
   return { type: type as ParamType, name, raw: raw !== undefined, text: said };
 }

@@ -8,7 +8,7 @@ import pytest
 from gpu_world import destroy, has_feature, live
 
 import dlpack_web as dlw
-from dlpack_web.webgpu import ElementwiseKernel
+from dlpack_web.webgpu import ElementwiseKernel, ReductionKernel
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -104,6 +104,18 @@ async def test_raw_inputs_are_indexed_by_the_formula():
         smooth = ElementwiseKernel("raw f32 x", "f32 y", "y = x[min(i + 1, n - 1)]")
         smooth(x, x)
         assert (await x.to_host()).tolist() == [2, 3, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "name", ["step", "max", "select", "atomic", "vec3", "mat2x2f", "textureLoad"]
+)
+async def test_raw_inputs_may_have_names_that_wgsl_declares(name):
+    inputs, value = f"raw f32 {name}, f32 k", f"{name}[i] * 2 + min(k, 0)"
+    twice = ElementwiseKernel(inputs, "f32 y", f"y = {value}")
+    total = ReductionKernel(inputs, "f32 y", value, "a + b", "y = a", 0)
+    with upload([1, 2, 3]) as x:
+        assert (await read(twice(x, x))).tolist() == [2, 4, 6]
+        assert (await read(total(x, x))).tolist() == 12
 
 
 async def test_a_kernel_of_numbers_computes_on_the_default_device():
