@@ -12,6 +12,7 @@ from .._backends.calls import current, recorder
 from .._backends.checks import Arguments, Counts, counts_of
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
+from .arguments import named
 
 if TYPE_CHECKING:
     from .._backends.interface import BackendBatch, BackendKernel
@@ -197,7 +198,8 @@ class Batch:
             raise IndexError(f"the batch has {length} calls, and no number {number}")
         if self._recording:
             raise BufferError("update() comes after the recording")
-        device, given = _core._arguments(anchor, *values)
+        with named(["", *(f"argument {place}" for place in places)]):
+            device, given = _core._arguments(anchor, *values)
         if device != self._device:
             raise BufferError("the tensors of one batch must share a device")
         backend_batch.update(number % length, counts, places, given[1:])

@@ -198,8 +198,8 @@ async def test_a_refused_update_changes_nothing():
                 "is int32, the shader's array<f32> is of f32",
             ),
             ((0, {1: 2, 0: ints}), BufferError, "is int32"),
-            ((0, {1: "2"}), TypeError, "has type str"),
-            ((0, {0: dlw.empty(4)}), BufferError, "is on cpu"),
+            ((0, {1: "2"}), TypeError, "^argument 1 has type str"),
+            ((0, {0: dlw.empty(4)}), BufferError, "^argument 0 is on cpu"),
         ):
             with pytest.raises(error, match=words):
                 b.update(*args)
