@@ -47,8 +47,8 @@ export function readInto(out: Out, source: ManagedTensor): void {
   putBytes(bytesOfOut(out), source.as(source.dtype), source.exact);
 }
 
-/** Implements `Tensor.write`. */
-export function writeOver(target: ManagedTensor, source: ManagedTensor, convert: boolean): void {
+/** Throws unless a tensor's elements may be written over those of another. */
+export function checkWrite(target: ManagedTensor, source: ManagedTensor, convert = false): void {
   source.check();
   const same = source.dtype === target.dtype;
   const fits = sameShape(source.shape, target.shape);
@@ -67,6 +67,11 @@ export function writeOver(target: ManagedTensor, source: ManagedTensor, convert:
       `${target.toString()} cannot be written to: it is read-only or strided`,
     );
   }
+}
+
+/** Implements `Tensor.write`. */
+export function writeOver(target: ManagedTensor, source: ManagedTensor, convert: boolean): void {
+  checkWrite(target, source, convert);
   if (target.isOnGPU) {
     deviceLayer().write(target, source);
     return;

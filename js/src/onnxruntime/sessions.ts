@@ -17,6 +17,7 @@ import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { releasing } from "../core/releasing.js";
+import { checkWrite } from "../core/targets.js";
 import type { Tensor } from "../core/tensor.js";
 import type { Handle, Wait, Work } from "../pyodide/numbers.js";
 import type { Python } from "../pyodide/python.js";
@@ -97,6 +98,12 @@ export class Library {
 
 const LEVELS = ["verbose", "info", "warning", "error", "fatal"];
 
+/** A model, and its external data files by their names. */
+interface Loaded {
+  model: Uint8Array;
+  files: Record<string, Uint8Array>;
+}
+
 interface Source {
   model: Uint8Array | string;
   files: Record<string, Uint8Array>;
@@ -104,7 +111,7 @@ interface Source {
   usual: GPUDevice | undefined;
   device: GPUDevice | undefined;
   /** Returns the model if it is a rewritten one of another session. */
-  load?: () => Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }>;
+  load?: () => Promise<Loaded>;
 }
 
 /** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
@@ -126,6 +133,10 @@ export class Session {
   #zipped = new Map<string, Labels>();
   #gpu: GPUDevice | undefined;
   #released = false;
+  /** The fetched model: all sessions that are made of it are of the same file. */
+  #fetched: Promise<Loaded> | undefined;
+  /** Runs that compute with it and have not ended. */
+  readonly #computing = new Set<Promise<void>>();
   /** Runs of Python, by number: a JavaScript object costs Python more than the run. */
   readonly #runs = new Map<number, Run>();
 
@@ -135,7 +146,7 @@ export class Session {
     private readonly source: Source,
   ) {
     this.python = python;
-    this.#session = this.#open();
+    this.#session = this.#begin();
     this.ready = this.#session.then(() => {});
   }
 
@@ -164,6 +175,15 @@ export class Session {
 
   #required(): readonly Slot[] {
     return this.inputs.slice(0, this.inputs.length - (this.#graph?.overridable.length ?? 0));
+  }
+
+  /** Opens it; where that fails, the next run tries again. */
+  #begin(): Promise<any> {
+    const opening = this.#open();
+    opening.catch(() => {
+      if (this.#session === opening) this.#session = undefined;
+    });
+    return opening;
   }
 
   async #open(): Promise<any> {
@@ -195,7 +215,7 @@ export class Session {
           const on = outputs.filter(stays).map(({ name }) => [name, "gpu-buffer"]);
           const before = made;
           made = undefined;
-          await before.release();
+          await inTurn(this.ort, () => before.release());
           made = await create({ preferredOutputLocation: Object.fromEntries(on) });
         }
       }
@@ -205,7 +225,7 @@ export class Session {
       this.inputs = [...made.inputMetadata, ...replaced];
       this.outputs = [...made.outputMetadata];
     } catch (error) {
-      await made?.release();
+      if (made) await inTurn(this.ort, () => made.release());
       throw error;
     }
     const { graph_name } = this.#facts;
@@ -223,10 +243,15 @@ export class Session {
   }
 
   /** The model and its files; missing files are fetched. */
-  async #load(): Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }> {
+  async #load(): Promise<Loaded> {
     const { model: given, files: known, load } = this.source;
     if (load) return load();
     if (typeof given !== "string") return { model: given, files: known };
+    this.#fetched ??= this.#fetch(given, known);
+    return this.#fetched;
+  }
+
+  async #fetch(given: string, known: Loaded["files"]): Promise<Loaded> {
     const model = await fetched(given);
     const files: Record<string, Uint8Array> = Object.assign(Object.create(null), known);
     await Promise.all(
@@ -240,7 +265,7 @@ export class Session {
   /** @internal The session of the library. */
   async opened(): Promise<any> {
     if (this.#released) throw new ReleasedError("this session was released");
-    this.#session ??= this.#open();
+    this.#session ??= this.#begin();
     return this.#session;
   }
 
@@ -254,7 +279,7 @@ export class Session {
    * that run if outputs stay on the GPU.
    */
   renew(): void {
-    if (this.#gpu === undefined || this.#released) return;
+    if (this.#gpu === undefined) return;
     const before = this.#session;
     this.#session = undefined;
     this.#current = undefined;
@@ -308,6 +333,9 @@ export class Session {
     const engine = this.#graph?.overridable.length ? this.#engineFor(strings ?? {}, feeds) : this;
     const run = new Run(this, engine, options, strings, feeds, outputs);
     this.#runs.set(number, run);
+    engine.#computing.add(run.done);
+    const forget = () => engine.#computing.delete(run.done);
+    run.done.then(forget, forget);
   }
 
   /** The same; returns the number with which Python waits for the first result. */
@@ -351,7 +379,7 @@ export class Session {
     return found;
   }
 
-  /** Releases the results of a run that were not taken; pending ones later. */
+  /** Gives up a run: it writes to no target any more, and the results that were not taken are released. */
   end(number: Work): void {
     this.#runs.get(number)?.release();
     this.#runs.delete(number);
@@ -361,8 +389,9 @@ export class Session {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    this.#dispose(this.#session);
+    const before = this.#session;
     this.#session = undefined;
+    Promise.allSettled(this.#computing).then(() => this.#dispose(before));
     for (const session of this.#overriding.values()) session.release();
     this.#overriding.clear();
   }
@@ -385,6 +414,7 @@ class Run {
   #values: (Tensor | { data: string[]; dims: number[] })[] = [];
   #taken = 0;
   #released = false;
+  #reading: AbortController | undefined;
 
   constructor(
     private readonly session: Session,
@@ -472,6 +502,8 @@ class Run {
           return true;
         });
       }
+    } catch (error) {
+      if (!this.#released) throw error; // else nobody waits for it
     } finally {
       this.#releaseAll();
     }
@@ -491,6 +523,7 @@ class Run {
     const given = Object.values(results).filter(({ location }) => location === "gpu-buffer");
     this.#giveUp((buffer) => given.some(({ gpuBuffer }) => gpuBuffer === buffer));
     try {
+      if (this.#released) return;
       await this.#take(results).catch((error) => {
         throw isOfRun(error) ? failed(error) : error;
       });
@@ -529,6 +562,7 @@ class Run {
           this.#values.push(target.reshape(target.shape));
         } else if (tensor.device.gpu && to !== ON_DEVICE) {
           passing.push(tensor);
+          if (target) checkWrite(target._managed, tensor._managed);
           const host =
             target?.reshape(target.shape) ?? python.bridge.empty(tensor.shape, tensor.dtype);
           this.#values.push(host);
@@ -538,7 +572,10 @@ class Run {
           this.#values.push(tensor);
         }
       }
-      if (sources.length > 0) await read(sources, targets);
+      if (sources.length > 0) {
+        this.#reading = new AbortController();
+        await read(sources, targets, this.#reading.signal);
+      }
     } finally {
       for (const tensor of passing) tensor.release();
     }
@@ -562,9 +599,10 @@ class Run {
     return this.#taken === this.#outputs.length;
   }
 
-  /** Releases the results that were not taken; pending ones later. */
+  /** Releases the results that were not taken. What comes later is written to no target. */
   release(): void {
     this.#released = true;
+    this.#reading?.abort();
     for (const value of this.#values) if ("release" in value) value.release();
   }
 

@@ -37,7 +37,8 @@ def dtype_meant(element_type: Any) -> DType:
         if name is None or name == "string":
             raise RuntimeError(f"tensor type {element_type} is not supported")
         return DType(name)
-    if element_type in (int, "int"):
+    # Not ==: NumPy's int32 equals int where that has 32 bits.
+    if element_type is int or (type(element_type) is str and element_type == "int"):
         return DType("int64")
     try:
         wanted = parse_dtype(element_type)

@@ -156,19 +156,27 @@ class Pending:
         """Starts it, and waits for its results. The first one comes with the wait: a
         call of JavaScript costs Python half of what a small model takes."""
         runs, number = self._runs, self._number
-        with _as_onnxruntime:
-            if self._plan.are_strings[0]:
-                javascript.invoke(runs.start, number, *self._given)
-                javascript.wait_for(runs.wait, number)
-            else:
-                self._found[0] = javascript.receive_waiting(
-                    runs.start_to_wait, number, *self._given
-                )
+        try:
+            with _as_onnxruntime:
+                if self._plan.are_strings[0]:
+                    javascript.invoke(runs.start, number, *self._given)
+                    javascript.wait_for(runs.wait, number)
+                else:
+                    self._found[0] = javascript.receive_waiting(
+                        runs.start_to_wait, number, *self._given
+                    )
+        except BaseException:
+            runs.end(number)  # now: the traceback keeps this
+            raise
         return self
 
     async def later(self) -> None:
-        with _as_onnxruntime:
-            await javascript.finish(self._runs.done(self._number))
+        try:
+            with _as_onnxruntime:
+                await javascript.finish(self._runs.done(self._number))
+        except BaseException:
+            self._runs.end(self._number)
+            raise
 
     async def arrays_later(self) -> list[Array]:
         await self.later()

@@ -42,8 +42,8 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> "OrtValue":
-        """Over the memory of an array; misaligned arrays and those of another byte order are
-        copied.
+        """Over the memory of an array; strided and misaligned arrays and those of another byte
+        order are copied.
 
         Parameters
         ----------
@@ -57,7 +57,8 @@ class OrtValue:
             Has no effect.
         """
         _check_numeric("Creation", numpy_obj)
-        tensor = shared(numpy_obj)
+        packed = numpy_obj.flags.c_contiguous
+        tensor = shared(numpy_obj if packed else numpy_obj.copy())
         number_of(tensor.dtype)
         device = named_device(device_type, device_id)
         return cls(tensor if device == "cpu" else tensor.to_device(device))
@@ -152,12 +153,19 @@ class OrtValue:
         return self.tensor.nbytes
 
     def data_ptr(self) -> int:
-        """The address on the CPU; RuntimeError for a GPUBuffer, which has none."""
+        """The address of the elements, in row-major order, on the CPU; RuntimeError for a
+        GPUBuffer, which has none, and for strided elements."""
         if self.device_name() != "cpu":
             raise RuntimeError(
                 "a GPUBuffer has no address: use value.tensor.gpu_buffer"
             )
-        return int(self.tensor.numpy().ctypes.data)
+        array = self.tensor.numpy()
+        if not array.flags.c_contiguous:
+            raise RuntimeError(
+                f"the elements are not in row-major order (strides {self.tensor.strides}): "
+                "use OrtValue.ortvalue_from_numpy(value.numpy()), which copies them"
+            )
+        return int(array.ctypes.data)
 
     def has_value(self) -> bool:
         """True."""

@@ -299,7 +299,11 @@ async def test_released_sessions(providers):
     s.release()
     with pytest.raises(dlw.ReleasedError, match="this session was released"):
         await s.run_async(None, {"x": X[0]})
-    run_before.close()
+    assert (await run_before)[0].tolist() == [0, 2, 4]
+    temporary = await ort.InferenceSession.create(doubling(), providers=providers)
+    run_before = temporary.run_async(None, {"x": X[0]})
+    del temporary
+    assert (await run_before)[0].tolist() == [0, 2, 4]
 
 
 async def test_collected_sessions_are_released(providers):

@@ -154,10 +154,11 @@ def test_default_integers_are_those_of_the_desktop(way, sign):
 def test_int_is_the_int_of_the_desktop():
     make = ort.OrtValue.ortvalue_from_shape_and_type
     assert [
-        make([1], each).data_type() for each in (int, "int", "f4", ">f4", bool)
+        make([1], each).data_type()
+        for each in (int, "int", np.dtype("i4"), np.int32, "f4", ">f4", bool)
     ] == [
-        *("tensor(int64)", "tensor(int64)", "tensor(float)", "tensor(float)"),
-        "tensor(bool)",
+        *("tensor(int64)", "tensor(int64)", "tensor(int32)", "tensor(int32)"),
+        *("tensor(float)", "tensor(float)", "tensor(bool)"),
     ]
 
 

@@ -1,6 +1,7 @@
 """OrtValues and bindings: what stays on the GPU, and that nothing is copied."""
 
 import asyncio
+import ctypes
 import struct
 
 import js
@@ -61,6 +62,15 @@ def test_values_share_memory():
     again = ort.OrtValue.from_dlpack(value)
     assert np.shares_memory(again.numpy(), x)
     assert ort.OrtValue.from_dlpack(X > 2).data_type() == "tensor(bool)"
+
+
+@pytest.mark.parametrize("strided", [X.T, X[:, ::2], X[::-1]])
+def test_addresses_of_strided_arrays_are_of_copies(strided):
+    value = ort.OrtValue.ortvalue_from_numpy(strided)
+    memory = (ctypes.c_float * strided.size).from_address(value.data_ptr())
+    assert list(memory) == strided.ravel().tolist()
+    with pytest.raises(RuntimeError, match="not in row-major order"):
+        ort.OrtValue.from_dlpack(strided).data_ptr()
 
 
 def test_values_on_the_gpu():
@@ -299,6 +309,19 @@ def test_addresses_are_bound(providers):
             binding.bind_input("x", "cpu", 0, np.float32, (2, 3), address)
     with pytest.raises(TypeError, match="buffer_ptr must be an address"):
         binding.bind_input("x", "cpu", 0, np.float32, (2, 3), X)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("i4", (2, 3)), ("f4", (3, 2))])
+def test_bound_memory_of_another_dtype_or_shape_is_refused(providers, dtype, shape):
+    s = ort.InferenceSession(one_added((2, 3)), providers=providers)
+    out = np.full(shape, 7, dtype)
+    binding = s.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_cpu_input("b", X)
+    binding.bind_output("y", "cpu", 0, out.dtype, out.shape, out.ctypes.data)
+    with pytest.raises(RuntimeError, match=r"Error in execution: .* written over"):
+        s.run_with_iobinding(binding)
+    assert (out == 7).all()
 
 
 def test_vectors_of_values(providers):
