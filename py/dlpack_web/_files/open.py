@@ -208,7 +208,7 @@ class TensorFile(Mapping[str, Tensor]):
             ) from None
 
     async def load(self, *names: str, dtype: Any = None) -> tuple[Tensor, ...]:
-        """Loads tensors, except those that are already loaded.
+        """Loads tensors, except those that are already loaded, with that dtype.
 
         After an error, or if the task is cancelled, earlier tensors stay loaded.
 
@@ -217,12 +217,12 @@ class TensorFile(Mapping[str, Tensor]):
         *names : str
             Default: all.
         dtype : dtype, optional
-            Converts the elements; default: as the file was opened with.
+            Converts the elements; default: as they are loaded, or as the file was opened with.
 
         Returns
         -------
         tuple of Tensor
-            In the order of `names`. The file holds them, too.
+            In the order of `names`. The file holds them, too, the last ones of each name.
 
         Raises
         ------
@@ -239,19 +239,18 @@ class TensorFile(Mapping[str, Tensor]):
         >>> b.shape, w.shape
         ((3,), (2, 3))
         """
-        how = self._how._replace(
-            dtype=self._how.dtype if dtype is None else parse_dtype(dtype)
-        )
+        asked = None if dtype is None else parse_dtype(dtype)
+        how = self._how._replace(dtype=asked or self._how.dtype)
         for name in names or self._infos:
             self._check(name, how)
         wanted = tuple(names or self._infos)
         inside = self._open()
         if isinstance(inside, _JsInside) and inside.shards > 1:
-            return await self._side_by_side(wanted, how)
-        return tuple([await self._load(name, how) for name in wanted])
+            return await self._side_by_side(wanted, how, asked)
+        return tuple([await self._load(name, how, asked) for name in wanted])
 
     async def _side_by_side(
-        self, names: tuple[str, ...], how: How
+        self, names: tuple[str, ...], how: How, asked: DType | None
     ) -> tuple[Tensor, ...]:
         """Some at a time; the progress is that of all of them."""
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -266,7 +265,7 @@ class TensorFile(Mapping[str, Tensor]):
 
             async with limit:
                 own = how._replace(progress=how.progress and report)
-                return await self._load(name, own)
+                return await self._load(name, own, asked)
 
         tasks = [asyncio.ensure_future(one(name)) for name in done]
         try:
@@ -383,17 +382,19 @@ class TensorFile(Mapping[str, Tensor]):
             f"tensor {shown(name)} {why}; {helps or 'the file has no others'}",
         )
 
-    def _there(self, name: str) -> Tensor | None:
+    def _there(self, name: str, asked: DType | None = None) -> Tensor | None:
         found = self._loaded.get(name)
-        return None if found is None or found.released else found
+        if found is None or found.released or asked not in (None, found.dtype):
+            return None
+        return found
 
-    async def _load(self, name: str, how: How) -> Tensor:
-        found = self._there(name)
+    async def _load(self, name: str, how: How, asked: DType | None = None) -> Tensor:
+        found = self._there(name, asked)
         if found is not None:
             return found
         tensor = await self._open().load(name, how)
         # Meanwhile another task may have loaded it, or closed the file.
-        found = self._there(name)
+        found = self._there(name, asked)
         if self._inside is None or found is not None:
             tensor.release()
         self._open()

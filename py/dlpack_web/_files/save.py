@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing, suppress
 from functools import partial
 from math import prod
+from operator import index as as_int
 from os import PathLike
 from stat import S_ISREG
 from typing import Any, Literal
@@ -375,8 +376,15 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
             raise BlockingIOError(
                 errno.EAGAIN, "the file is non-blocking and accepts no more bytes now"
             )
-        if not isinstance(count, int):  # the file wrote everything
+        if count is None:  # the file wrote everything
             return
+        try:
+            count = as_int(count)
+        except TypeError:
+            raise TypeError(
+                f"write() of the file must return a number of bytes or None, not "
+                f"{type_of(count)}: files whose write() is async are not supported"
+            ) from None
         if not 0 < count <= rest.nbytes:
             raise OSError(f"the file accepted {count} bytes of {rest.nbytes}")
         rest = rest[count:]

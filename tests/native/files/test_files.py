@@ -350,6 +350,10 @@ def test_dtypes_on_the_way():
         assert half.dtype == "float16"
         with pytest.raises(BufferError, match="cannot convert"):
             run(file.load("wide", dtype="int8"))
+        (again,) = run(file.load("narrow"))
+        (single,) = run(file.load("narrow", dtype="float32"))
+        assert again is half
+        assert (single.dtype, file["narrow"]) == ("float32", single)
 
 
 # --- saving ---------------------------------------------------------------------------------

@@ -397,6 +397,15 @@ def test_a_file_object_that_returns_nothing():
     assert file.data == WHOLE
 
 
+def test_a_file_object_whose_write_is_async():
+    class Async:
+        def write(self, piece):
+            return self  # what one awaits
+
+    with pytest.raises(TypeError, match=r"Async: files whose write\(\) is async"):
+        save(Async())
+
+
 # --- what open refuses ----------------------------------------------------------------------
 
 
