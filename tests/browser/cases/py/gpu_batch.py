@@ -221,6 +221,8 @@ async def test_what_a_recorded_kernel_uses_is_not_touched_in_the_block():
                 await dlw.to_host(other, y)
             with pytest.raises(BufferError, match="cannot be read here"):
                 y[1:].numpy()
+            with pytest.raises(BufferError, match="cannot be read here"):
+                other.write(y)
             for tensor in x, y:
                 with pytest.raises(BufferError, match="cannot be written here"):
                     tensor.write(zeros)
