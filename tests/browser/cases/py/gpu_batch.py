@@ -285,6 +285,11 @@ def test_the_order_of_things():
             with pytest.raises(BufferError, match="do not nest"), dlw.webgpu.batch():
                 pass
             assert repr(b) == "<Batch of 1 calls, recording>"
+        with (
+            dlw.webgpu.batch(),
+            pytest.raises(BufferError, match=r"run\(\) comes after the recording"),
+        ):
+            b.run()  # would be before what the other block has recorded
         with pytest.raises(BufferError, match="recorded once"), b:
             pass
         assert len(b) == 1
