@@ -238,6 +238,15 @@ async def test_what_a_recorded_kernel_uses_is_not_touched_in_the_block():
         b.release()
 
 
+def test_what_a_recorded_kernel_writes_is_not_printed_in_the_block():
+    with upload([0] * 3) as small, upload([0] * 5000) as large:
+        with dlw.webgpu.batch() as b:
+            for x in small, large:
+                increment()(x, 1)
+                assert "BufferError: this tensor cannot be read here" in str(x)
+        b.release()
+
+
 def record_and_fail(x):
     increment()(x, 1)
     raise ZeroDivisionError
