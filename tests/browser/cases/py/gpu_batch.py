@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from gpu_kernels import BOTH, FILL, upload
-from gpu_world import destroy
+from gpu_world import destroy, has_feature
 
 import dlpack_web as dlw
 
@@ -158,6 +158,8 @@ async def test_a_formula_is_recorded_for_its_shapes():
                     b.update(call, {0: other})
         with pytest.raises(ValueError, match="for other shapes"):
             b.update(0, {1: same})
+        with pytest.raises(ValueError, match="has 2 arguments, and no number 2"):
+            b.update(1, {2: 7})  # the sizes, which a call is not given
         b.update(0, {0: same, 1: 10})
         b.update(1, {0: same})
         b.run()
@@ -166,6 +168,25 @@ async def test_a_formula_is_recorded_for_its_shapes():
         b.release()
         for other in others[:-1]:
             other.release()
+
+
+async def test_numbers_of_f16_are_in_its_range(device):
+    if not has_feature(device.gpu, "shader-f16"):
+        pytest.skip("this device has no shader-f16")
+    times = dlw.webgpu.ElementwiseKernel("f16 x, f16 k, f32 l", "f16 y", "y = x * k")
+    ones = dlw.from_dlpack(np.ones(5, "f2"), device=device)
+    with ones as x, dlw.empty(5, "float16", device=device) as y:
+        with dlw.webgpu.batch() as b:
+            times(x, 2, 1, y)
+        with pytest.raises(ValueError, match=r"binding 1: 65505.* not a valid f16"):
+            b.update(0, {1: 65505})
+        with pytest.raises(ValueError, match="has 4 arguments, and no number 4"):
+            b.update(0, {4: 2})  # the number of elements, which neither is
+        for number in 65504, np.inf:
+            b.update(0, {1: number, 2: 1e6})
+            b.run()
+            assert (await y.to_host()).tolist() == [number] * 5
+        b.release()
 
 
 async def test_arguments_of_an_update_are_by_position():
