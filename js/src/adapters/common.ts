@@ -4,6 +4,7 @@ import { ArrayStorage, fromTypedArray } from "../core/arrays.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
+import { shared } from "../core/realm.js";
 import { releasing } from "../core/releasing.js";
 import { sameShape, sizeOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
@@ -32,8 +33,8 @@ const net = new FinalizationRegistry<Tensor>((held) => {
   (timer as { unref?(): void }).unref?.(); // Node waits for its timers
 });
 
-/** Tensors behind objects of libraries. */
-const behind = new WeakMap<object, Tensor>();
+/** Tensors behind objects of libraries; some are of another copy of this library. */
+const behind = shared("behind", () => new WeakMap<object, Tensor>());
 
 /** Lets {@link shareOf} find the tensor behind a library's object. */
 export function remember(owner: object, held: Tensor): void {
@@ -63,7 +64,8 @@ export function shareOf(
   const held = behind.get(owner);
   if (held === undefined || held.released || held.size !== sizeOf(shape)) return undefined;
   // A second hold knows which elements are null.
-  const made = sameShape(held.shape, shape) ? take(held) : held.reshape(shape);
+  const own = take(held);
+  const made = sameShape(own.shape, shape) ? own : releasing(own, () => own.reshape(shape));
   if (!readOnly || made.readOnly) return made;
   return releasing(made, () => new Tensor(made._managed.share(true)));
 }

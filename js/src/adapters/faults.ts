@@ -5,6 +5,7 @@
 
 import { DeviceError } from "../core/errors.js";
 import type { GPUDevice, GPUError } from "../core/globals.js";
+import { shared } from "../core/realm.js";
 import type { Tensor } from "../core/tensor.js";
 import { conclude, Settling } from "../webgpu/faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/record.js";
@@ -24,7 +25,7 @@ interface Given {
   until: number;
 }
 
-const given = new WeakMap<object, Given[]>();
+const given = shared("given", () => new WeakMap<object, Given[]>());
 
 /** Throws the fault of a GPU tensor, where it is known already. */
 export function checkFault(held: Tensor): void {

@@ -13,6 +13,7 @@ import {
 } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { shared } from "../core/realm.js";
 import { keeping } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
@@ -260,6 +261,14 @@ function placeOf(attribute: Attribute): { strides?: number[]; offset?: number } 
   return { strides: itemSize === 1 ? [data.stride] : [data.stride, 1], offset };
 }
 
+/** Of all copies of this library: the first that meets a backend watches it for the others. */
+const { lent, borrowed } = shared("three", () => ({
+  /** Tensors whose buffers three.js has. */
+  lent: new WeakMap<object, { release(): void }>(),
+  /** Buffers of three.js that our tensors hold, and actions for when they are released. */
+  borrowed: new WeakMap<object, { holds: number; destroy: (() => void) | null }>(),
+}));
+
 /** A hold on the buffer of three.js, which destroying the attribute does not end. */
 function borrow(owner: object): () => void {
   const loan = borrowed.get(owner) ?? { holds: 0, destroy: null };
@@ -270,9 +279,6 @@ function borrow(owner: object): () => void {
   };
 }
 
-/** Buffers of three.js that our tensors hold, and actions for when they are released. */
-const borrowed = new WeakMap<object, { holds: number; destroy: (() => void) | null }>();
-
 function checkItem(dtype: string, itemSize: number): void {
   common.checkDType("three.js on WebGPU", dtype, ON_GPU);
   if (itemSize !== 3) return;
@@ -281,9 +287,6 @@ function checkItem(dtype: string, itemSize: number): void {
     { given: 3 },
   );
 }
-
-/** Tensors whose buffers three.js has. */
-const lent = new WeakMap<object, Tensor>();
 
 /**
  * An attribute of a tensor's elements: a `BufferAttribute` over its memory for a CPU tensor, or a

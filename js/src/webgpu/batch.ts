@@ -8,6 +8,7 @@ import { encodeCopy } from "./buffers.js";
 import {
   type Argument,
   byPosition,
+  checkHalf,
   checkRun,
   checkWorkgroups,
   type Given,
@@ -210,20 +211,27 @@ export class Batch {
     }
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
+    const { _formulas: formulas, _label: label } = old.kernel;
+    const nameAt = (i: number) => `${old.kernel._declared(i)?.name}`;
+    // The last argument of formulas may be ours.
+    const isOurs = formulas && /^_(n|sizes)$/.test(nameAt(args.length - 1));
+    const count = args.length - (isOurs ? 1 : 0);
     for (const [i, value] of given) {
-      if (i < 0 || i >= args.length) {
+      if (i < 0 || i >= count) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
-          `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${i}`,
+          `kernel "${label}" has ${count} arguments, and no number ${i}`,
         );
       }
       const shapeOf = (x: unknown) => `${managedOf(x)?.shape}`;
-      if (old.kernel._parts[0] && shapeOf(value) !== shapeOf(args[i])) {
+      if (formulas && shapeOf(value) !== shapeOf(args[i])) {
         throw new RangeError(
           // In Python: other_shape(label)
-          `kernel "${old.kernel._label}" was recorded for other shapes: record a batch for each`,
+          `kernel "${label}" was recorded for other shapes: record a batch for each`,
         );
       }
+      // A number for f16 comes as f32.
+      if (formulas.includes(`f16(${nameAt(i)})`)) checkHalf(value, `binding ${i}`);
       args[i] = value;
     }
     const workgroups = changes.workgroups ?? old.workgroups;

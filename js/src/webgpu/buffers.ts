@@ -131,7 +131,6 @@ export const gpuStorage: Storage = {
 /** A fresh buffer with a tensor's elements, and zeros after them. */
 export function copyOf(tensor: ManagedTensor, options: AllocateOptions): number {
   checkCopySource(tensor, "copying");
-  refuseRecorded(tensor, false);
   const source = slotOf(tensor.handle);
   const { record } = source;
   const { exact, usage: asked = DEFAULT_USAGE } = options;
@@ -159,6 +158,7 @@ export function copyOf(tensor: ManagedTensor, options: AllocateOptions): number 
 export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: number): void {
   const { nbytes } = tensor;
   if (nbytes === 0) return;
+  refuseRecorded(tensor, false);
   const { record } = slotOf(tensor.handle);
   const { gpu } = record.device;
   const { outcome } = operate(

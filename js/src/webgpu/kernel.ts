@@ -77,8 +77,8 @@ export class Kernel {
   readonly _record: DeviceRecord;
   /** @internal */
   readonly _label: string;
-  /** @internal The formulas in the source, which is for certain shapes then. */
-  readonly _parts: readonly Part[];
+  /** @internal A source with formulas, which is for certain shapes; else "". */
+  readonly _formulas: string;
   readonly #check: boolean;
   readonly #shader: Shader;
   /** @internal */
@@ -116,7 +116,7 @@ export class Kernel {
     this._record = record;
     this._label = label;
     this.#check = check;
-    this._parts = parts;
+    this._formulas = parts.length > 0 ? wgsl : "";
     this.#shader = parseShader(wgsl, entry);
     const { bindings } = this.#shader;
     const code = withLines(wgsl);

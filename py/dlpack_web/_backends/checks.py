@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from .._core import Tensor
@@ -53,6 +54,11 @@ def with_lines(wgsl: str) -> str:
     """WGSL with a line feed for each of its line breaks: not every compiler counts the
     others."""
     return _BREAK.sub("\n", wgsl)
+
+
+def fits_half(number: Any) -> bool:
+    """Whether it is none beyond those of f16."""
+    return not 65504 < abs(float(number)) < inf
 
 
 def check_source(wgsl: Any, entry: Any) -> None:

@@ -4,18 +4,15 @@ and errors that name the parameter."""
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from math import inf
 from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends import owner
-from .._backends.checks import NARROWER, way_to
+from .._backends.checks import NARROWER, fits_half, way_to
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
 from .formulas import DTYPES, Param
-
-_LARGEST_HALF = 65504
 
 
 class Given(NamedTuple):
@@ -120,7 +117,7 @@ class Signature:
             raise TypeError(
                 f"{param.name} is {role} and takes a Tensor, not {type_of(arg)}"
             )
-        if param.type == "f16" and _LARGEST_HALF < abs(float(arg)) < inf:
+        if param.type == "f16" and not fits_half(arg):
             raise ValueError(f"{param.name}: {arg} is not a valid f16")
 
     def _disagreement(self, args: Sequence[Any]) -> str:

@@ -119,7 +119,7 @@ class Batch:
         Raises
         ------
         BufferError
-            The block has not begun or not ended.
+            The block has not begun or not ended, or that of another batch runs.
         ReleasedError, DeviceLostError
             The batch was released, or its device lost.
 
@@ -130,11 +130,12 @@ class Batch:
         >>> b.run()
         """
         recorded = self._made
-        if recorded is not None and not self._recording:
+        recording = self._recording or recorder() is not None
+        if recorded is not None and not recording:
             recorded.run()
             return
         self._check()
-        if self._recording or not self._entered:
+        if recording or not self._entered:
             raise BufferError(
                 "run() comes after the recording: `with dlw.webgpu.batch() as b:` …, then "
                 "b.run()"

@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import _core
 from .._backends import is_loaded, owner_of
+from .._backends.calls import refuse_recorded
 from .._core import ReleasedError, Tensor
 from .._layout.dtype import Array
 from .arrays import view_array
@@ -330,6 +331,7 @@ def _ends(tensor: Any, edge: int) -> Any:
         for one, other in zip(sources, targets, strict=True):
             other.write(one)
     else:
+        refuse_recorded(tensor, False)
         owner_of(tensor).read_blocking(sources, targets)
     return target.permute_dims([order.index(axis) for axis in range(tensor.ndim)])
 

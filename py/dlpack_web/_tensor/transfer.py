@@ -74,6 +74,8 @@ def write(tensor: Tensor, source: object, convert: bool) -> None:
     with _core._hold(source) as other:
         if not tensor.device.is_host:
             refuse_recorded(tensor, True)
+            if not other.device.is_host:
+                refuse_recorded(other, False)
             owner_of(tensor).write(tensor, other, convert)
             return
         _check_write(tensor, other, convert)

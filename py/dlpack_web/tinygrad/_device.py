@@ -27,6 +27,7 @@ from tinygrad.runtime.ops_python import PythonAllocator, PythonDevice
 
 from .. import _core
 from .._backends import owner
+from .._backends.calls import refuse_recorded
 from .._core import DeviceLostError
 from .._kernels.batch import batch
 from .._kernels.kernel import Kernel
@@ -205,6 +206,7 @@ class Memory(Allocator):
                 "needs JSPI and a call from async Python): use "
                 "`await dlpack_web.tinygrad.to_host(t)`"
             )
+        refuse_recorded(src, False)
         with _core.from_buffer(dest.cast("B")) as target:
             gpu.read_blocking([src], [target])
 

@@ -2,6 +2,7 @@
 // the library's own, and so is the dtype.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { WebGPUBackend } from "../../../build/libraries/node_modules/@tensorflow/tfjs-backend-webgpu/dist/tf-backend-webgpu.node.js";
 import * as ort from "../../../build/libraries/node_modules/onnxruntime-common/dist/esm/index.js";
 import * as THREE from "../../../build/libraries/node_modules/three/build/three.module.js";
 import ndarray from "../../../build/libraries/site/ndarray.mjs";
@@ -11,6 +12,7 @@ import { fromTfjs, toTfjs } from "../../../js/dist/adapters/tfjs.js";
 import { fromThree, toThree } from "../../../js/dist/adapters/three.js";
 import { dtypeNamed, dtypes } from "../../../js/dist/core/dtype.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { fakeDevice } from "../fake_device.mjs";
 
 let live;
 beforeEach(() => {
@@ -115,6 +117,28 @@ test("tfjs, cpu: a cast of a tensor that is ours has its own dtype", () => {
     tf.dispose([t, cast]);
     for (const each of [x, back, own]) each.release();
   }
+});
+
+test("tfjs, webgpu: complex numbers are read whole after toTfjs(), too", async () => {
+  const GPUBufferUsage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 };
+  class GPUBuffer {}
+  Object.assign(globalThis, { GPUBuffer, GPUBufferUsage, GPUTexture: class {} });
+  Object.defineProperty(globalThis, "navigator", { value: { gpu: {} } });
+  const gpu = fakeDevice();
+  const { createBuffer } = gpu;
+  gpu.createBuffer = (it) => Object.setPrototypeOf(createBuffer(it), GPUBuffer.prototype);
+  tf.registerBackend("webgpu", () => new WebGPUBackend(gpu, {}));
+  assert.equal(await tf.setBackend("webgpu"), true);
+  const x = Tensor.fromTypedArray(Float32Array.of(1, 2));
+  const t = toTfjs(tf, x);
+  for (let i = 0; i < 2; i++) {
+    const z = tf.complex([1, 2, 3], [10, 20, 30]);
+    assert.deepEqual([...(i ? z.dataSync() : await z.data())], [1, 10, 2, 20, 3, 30]);
+    z.dispose();
+  }
+  t.dispose();
+  x.release();
+  await tf.setBackend("cpu");
 });
 
 // --- three.js -----------------------------------------------------------------------------------

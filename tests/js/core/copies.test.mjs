@@ -1,18 +1,11 @@
 // Two copies of the library in one realm, as a wheel and an npm package make them.
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { test } from "node:test";
 import * as ours from "../../../js/dist/index.js";
+import { load } from "../second_copy.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "dlpack-web-"));
-after(() => rmSync(folder, { recursive: true }));
-cpSync(fileURLToPath(new URL("../../../js/dist", import.meta.url)), folder, { recursive: true });
-writeFileSync(join(folder, "package.json"), '{"type": "module"}');
-const theirs = await import(pathToFileURL(join(folder, "index.js")));
-const exchange = await import(pathToFileURL(join(folder, "exchange", "index.js")));
+const theirs = await load("index.js");
+const exchange = await load("exchange/index.js");
 
 test("tensors of one come into the other by the protocol, without a copy", () => {
   assert.notEqual(ours.Tensor, theirs.Tensor);

@@ -322,3 +322,21 @@ test("the texture of the last picture is used again for the same size alone", as
     [1, 1, 0],
   );
 });
+
+test("updates of formulas take what their parameters are given in a call", () => {
+  const { gpu } = fakeDevice();
+  gpu.features.add("shader-f16");
+  const definition = { inputs: "f16 x, f16 k, f32 l", outputs: "f16 y", operation: "y = x * k" };
+  const times = new webgpu.ElementwiseKernel(gpu, definition);
+  const host = Tensor.fromTypedArray(new Uint16Array(5), { dtype: "float16" });
+  const [x, y] = [host.to(gpu), host.to(gpu)];
+  const batch = webgpu.batch(gpu).record(() => times.run([x, 2, 1, y]));
+  const update = (args) => batch.update(0, { args });
+  const refused = { name: "RangeError", message: "binding 1: 65505 is not a valid f16" };
+  assert.throws(() => update({ 1: 65505 }), refused);
+  // The number of elements, which a call is not given.
+  assert.throws(() => update({ 4: 2 }), /has 4 arguments, and no number 4$/);
+  update({ 1: 65504, 2: 65505 });
+  update({ 1: -Infinity });
+  for (const one of [batch, host, x, y]) one.release();
+});

@@ -229,6 +229,12 @@ export function packNumber(
   );
 }
 
+/** Throws RangeError for a number beyond those of f16. */
+export function checkHalf(value: unknown, what: string): void {
+  if (!Number.isFinite(value) || Math.abs(value as number) <= 65504) return;
+  throw new RangeError(`${what}: ${value} is not a valid f16`);
+}
+
 /** Number of array elements that the shader sees in a tensor; null if unknown. */
 export function countOf(arg: ManagedTensor, binding: Binding): number | null {
   if (binding.stride === 0) return null;

@@ -9,7 +9,14 @@ import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice } from "../buffers.js";
-import { type Argument, checkArguments, narrowed, tensorOf, wide } from "../checks/calls.js";
+import {
+  type Argument,
+  checkArguments,
+  checkHalf,
+  narrowed,
+  tensorOf,
+  wide,
+} from "../checks/calls.js";
 import { slotOn } from "../checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "../device.js";
 import { Kernel } from "../kernel.js";
@@ -190,9 +197,7 @@ function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean
     const kind = what ? "a tensor" : "a tensor or a number";
     throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}${tensorOf(arg)}`);
   }
-  if (type === "f16" && Math.abs(arg) > 65504 && Number.isFinite(arg)) {
-    throw new RangeError(`${name}: ${arg.toString()} is not a valid f16`);
-  }
+  if (type === "f16") checkHalf(arg, name);
 }
 
 function checkType(arg: Tensor, { name, type, text }: Param): void {

@@ -7,7 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import parse_dtype
 from ..calls import Call, calling
-from ..checks import Arguments, Counts
+from ..checks import Arguments, Counts, fits_half
 from . import messages
 from .arguments import Bound, pack_number
 from .faults import Fault
@@ -76,13 +76,20 @@ class Calls[Each: Recorded]:
             if index >= len(calls):
                 raise _core.ReleasedError("the batch was released meanwhile")
             old = calls[index]
-            merged = list(old.args)
+            kernel, merged = old.kernel, list(old.args)
+            formulas, count = kernel.formulas, len(merged)
+            # The last argument of formulas may be ours.
+            if formulas and kernel.name_of(count - 1) in ("_n", "_sizes"):
+                count -= 1
             for place, arg in zip(places, args, strict=True):
-                if not 0 <= place < len(merged):
-                    label = old.kernel.label
-                    raise ValueError(messages.no_argument(label, len(merged), place))
-                if old.kernel.has_formulas and _shape(arg) != _shape(merged[place]):
-                    raise ValueError(messages.other_shape(old.kernel.label))
+                if not 0 <= place < count:
+                    raise ValueError(messages.no_argument(kernel.label, count, place))
+                if formulas and _shape(arg) != _shape(merged[place]):
+                    raise ValueError(messages.other_shape(kernel.label))
+                # A number for f16 comes as f32.
+                is_half = f"f16({kernel.name_of(place)})" in formulas
+                if is_half and isinstance(arg, float) and not fits_half(arg):
+                    raise ValueError(messages.wrong_number(place, arg, "f16"))
                 merged[place] = arg
             call = self._change(
                 old, counts if counts[0] else old.counts, merged, places

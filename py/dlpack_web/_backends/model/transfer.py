@@ -74,7 +74,9 @@ def _write_from_gpu(view: View, source: View) -> None:
         )
     check_same(source, view)
     check_copy_source(source, "copying")
-    if source.slot is not view.slot:
+    if source.nbytes % 4:  # a shader clears what was copied after the elements
+        check_usage(view, "STORAGE", "writing a part of a word")
+    if source.slot.buffer is not view.slot.buffer:
         copy_into(source, view.slot, view.start)
         return
     # WebGPU does not copy within a buffer, so copy through another one.

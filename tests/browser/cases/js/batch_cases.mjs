@@ -181,14 +181,18 @@ export async function what_happens_at_once_must_not_differ_from_the_order(contex
   const batch = webgpu.batch(device).record(() => {
     kernel.run([x, y, 1]);
     reads.push(y.read(), z.read());
-    for (const tensor of [x, y]) {
+    for (const [target, source, refused] of [
+      [x, z, /cannot be written here: a kernel that the batch/],
+      [y, z, /cannot be written here/],
+      [z, y, /cannot be read here/],
+    ]) {
       let message;
       try {
-        tensor.write(new Float32Array(1));
+        target.write(source);
       } catch (error) {
         message = error.message;
       }
-      ok(/cannot be written here: a kernel that the batch/.test(message), message);
+      ok(refused.test(message), message);
     }
     z.write(new Float32Array([8]));
   });

@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from gpu_kernels import BOTH, FILL, upload
-from gpu_world import destroy
+from gpu_world import destroy, has_feature
 
 import dlpack_web as dlw
 
@@ -158,6 +158,8 @@ async def test_a_formula_is_recorded_for_its_shapes():
                     b.update(call, {0: other})
         with pytest.raises(ValueError, match="for other shapes"):
             b.update(0, {1: same})
+        with pytest.raises(ValueError, match="has 2 arguments, and no number 2"):
+            b.update(1, {2: 7})  # the sizes, which a call is not given
         b.update(0, {0: same, 1: 10})
         b.update(1, {0: same})
         b.run()
@@ -166,6 +168,25 @@ async def test_a_formula_is_recorded_for_its_shapes():
         b.release()
         for other in others[:-1]:
             other.release()
+
+
+async def test_numbers_of_f16_are_in_its_range(device):
+    if not has_feature(device.gpu, "shader-f16"):
+        pytest.skip("this device has no shader-f16")
+    times = dlw.webgpu.ElementwiseKernel("f16 x, f16 k, f32 l", "f16 y", "y = x * k")
+    ones = dlw.from_dlpack(np.ones(5, "f2"), device=device)
+    with ones as x, dlw.empty(5, "float16", device=device) as y:
+        with dlw.webgpu.batch() as b:
+            times(x, 2, 1, y)
+        with pytest.raises(ValueError, match=r"binding 1: 65505.* not a valid f16"):
+            b.update(0, {1: 65505})
+        with pytest.raises(ValueError, match="has 4 arguments, and no number 4"):
+            b.update(0, {4: 2})  # the number of elements, which neither is
+        for number in 65504, np.inf:
+            b.update(0, {1: number, 2: 1e6})
+            b.run()
+            assert (await y.to_host()).tolist() == [number] * 5
+        b.release()
 
 
 async def test_arguments_of_an_update_are_by_position():
@@ -221,6 +242,8 @@ async def test_what_a_recorded_kernel_uses_is_not_touched_in_the_block():
                 await dlw.to_host(other, y)
             with pytest.raises(BufferError, match="cannot be read here"):
                 y[1:].numpy()
+            with pytest.raises(BufferError, match="cannot be read here"):
+                other.write(y)
             for tensor in x, y:
                 with pytest.raises(BufferError, match="cannot be written here"):
                     tensor.write(zeros)
@@ -233,6 +256,15 @@ async def test_what_a_recorded_kernel_uses_is_not_touched_in_the_block():
         y.write(zeros + 1)
         b.run()
         assert (await y.to_host()).tolist() == [2, 3, 4]
+        b.release()
+
+
+def test_what_a_recorded_kernel_writes_is_not_printed_in_the_block():
+    with upload([0] * 3) as small, upload([0] * 5000) as large:
+        with dlw.webgpu.batch() as b:
+            for x in small, large:
+                increment()(x, 1)
+                assert "BufferError: this tensor cannot be read here" in str(x)
         b.release()
 
 
@@ -283,6 +315,11 @@ def test_the_order_of_things():
             with pytest.raises(BufferError, match="do not nest"), dlw.webgpu.batch():
                 pass
             assert repr(b) == "<Batch of 1 calls, recording>"
+        with (
+            dlw.webgpu.batch(),
+            pytest.raises(BufferError, match=r"run\(\) comes after the recording"),
+        ):
+            b.run()  # would be before what the other block has recorded
         with pytest.raises(BufferError, match="recorded once"), b:
             pass
         assert len(b) == 1

@@ -81,6 +81,32 @@ async def test_at_an_offset_it_begins_there_and_ends_with_its_shape(device):
     )
 
 
+async def test_one_part_of_a_buffer_is_written_over_another(device):
+    buffer = buffer_of(device, np.arange(8, dtype="float32"))
+    options = {"shape": 4, "dtype": "float32", "device": device}
+    with (
+        dlw.from_gpu_buffer(buffer, **options) as x,
+        dlw.from_gpu_buffer(buffer, **options, byte_offset=16) as y,
+    ):
+        x.write(y)
+        assert (await x.to_host()).tolist() == [4, 5, 6, 7]
+
+
+async def test_a_part_of_a_word_is_copied_only_into_a_buffer_that_shaders_can_write(
+    device,
+):
+    buffer = make_buffer(device, 16, "COPY_SRC", "COPY_DST")
+    nines = np.full(6, 9, "u1")
+    with (
+        dlw.from_gpu_buffer(buffer, 6, "uint8", device=device) as x,
+        dlw.from_dlpack(nines, device=device) as y,
+    ):
+        with pytest.raises(BufferError, match=r"a part of a word needs .*\.STORAGE"):
+            x.write(y)
+        x[:4].write(y[:4])
+        assert (await x.to_host()).tolist() == [9] * 4 + [0] * 2
+
+
 async def test_elements_need_not_be_aligned_to_be_read(device):
     raw = np.arange(16, dtype="u1")
     buffer, options = buffer_of(device, raw), {"device": device, "byte_offset": 2}

@@ -145,6 +145,17 @@ def test_no_memory_in_the_block_of_a_batch():
         assert np.asarray(x).tolist() == [1]
 
 
+def test_elements_that_a_batch_is_to_compute_are_not_read_in_its_block():
+    x = given()
+    with dlw.webgpu.batch() as b:
+        y = (x + 1).realize()
+        with pytest.raises(BufferError, match="cannot be read here"):
+            y.tolist()
+    b.run()
+    assert y.tolist() == [2, 3, 4]
+    b.release()
+
+
 # --- interrupts --------------------------------------------------------------------------
 
 
