@@ -59,7 +59,6 @@ export class Block {
     edit.addEventListener("click", () => (this.#editor ? this.#reset() : this.edit()));
     this.#listing.addEventListener("dblclick", () => this.edit());
     this.#listing.addEventListener("keydown", (event) => this.#key(event));
-    this.#element.addEventListener("answer", ({ detail }) => this.#page.answer(detail));
   }
 
   run() {
@@ -126,7 +125,7 @@ export class Block {
       }
       this.#outputs.hear(message, count);
     });
-    this.#outputs.end();
+    this.#outputs.show();
     area.hidden = this.#outputs.list.length === 0;
     const raises = "raises" in this.#element.dataset && !this.#editor;
     this.ran = code === this.code && outcome === (raises ? "error" : "ok");

@@ -73,11 +73,6 @@ export class Kernel {
     return (await this.#ask("complete", { code, position })) ?? [];
   }
 
-  /** The reader has answered input(). */
-  answer(text) {
-    this.#worker.postMessage({ type: "typed", text });
-  }
-
   #ask(type, question) {
     if (this.state !== "idle") return Promise.resolve(null);
     const id = crypto.randomUUID();

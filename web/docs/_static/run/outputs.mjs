@@ -10,7 +10,6 @@ export class Outputs {
   #clearNext = false;
   #drawing = 0;
   #shown = []; // { output, element }, as they are on the page
-  #question = null; // the form of input(), below them
 
   /** @param area - the element that they are shown in */
   constructor(area, list = []) {
@@ -25,7 +24,6 @@ export class Outputs {
       this.#clearNext = false;
       return;
     }
-    if (message.type === "input") return this.#ask(message, count);
     if (message.type === "clear") {
       this.#clearNext = message.wait;
       if (!message.wait) this.#drop();
@@ -44,13 +42,6 @@ export class Outputs {
 
   clear() {
     this.#drop();
-    this.end();
-  }
-
-  /** The block has ended: it asks nothing any more. */
-  end() {
-    this.#question?.remove();
-    this.#question = null;
     this.show();
   }
 
@@ -72,29 +63,6 @@ export class Outputs {
       else this.#area.append(element);
     }
     while (this.#area.children.length > this.#shown.length) this.#area.lastChild.remove();
-  }
-
-  /** A field for input(); the answer is an event "answer" of it. */
-  #ask({ prompt, secret }, count) {
-    this.#question?.remove();
-    const form = document.createElement("form");
-    form.className = "ask";
-    const label = Object.assign(document.createElement("label"), { textContent: prompt });
-    const field = document.createElement("input");
-    Object.assign(field, { type: secret ? "password" : "text", autocomplete: "off" });
-    if (!prompt.trim()) field.setAttribute("aria-label", "Input for Python");
-    label.append(field);
-    form.append(label, Object.assign(document.createElement("button"), { textContent: "Enter" }));
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const text = `${prompt}${secret ? "" : field.value}\n`;
-      this.hear({ type: "stream", name: "stdout", text }, count);
-      form.dispatchEvent(new CustomEvent("answer", { bubbles: true, detail: field.value }));
-      this.end();
-    });
-    this.#area.after(form);
-    this.#question = form;
-    field.focus();
   }
 
   #drop() {

@@ -101,10 +101,6 @@ export class PagePython {
     this.kernel?.interrupt();
   }
 
-  answer(text) {
-    this.kernel?.answer(text);
-  }
-
   complete(code, position) {
     return this.kernel ? this.kernel.complete(code, position) : [];
   }

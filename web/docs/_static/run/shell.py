@@ -3,8 +3,6 @@
 import ast
 import asyncio
 import base64
-import builtins
-import getpass
 import importlib
 import io
 import itertools
@@ -47,11 +45,9 @@ except ImportError:  # the worker has reported the reason
     dlw = None
 
 # Set by worker.eval.mjs: functions that send a message to the page, as JSON, and a
-# picture, and that wait for the reader's text; and the hosts that the policy blocked for
-# Python.
+# picture; and the hosts that the policy blocked for Python.
 post: Callable[[str], None] = print
 send_picture: Callable[[int, Any], None] = print
-typed: Callable[[], Any] = print
 refused: list[str] = []
 begins = False  # a cell, which does not run yet
 stopped = False  # it was interrupted before that
@@ -160,44 +156,24 @@ class Shell(InteractiveShell):
         return "inline", "inline"
 
     def system(self, command: str) -> None:
-        """!command; there are no other programs in a browser."""
-        raise UsageError(instead_of(command))
+        """!command"""
+        raise UsageError(f"{command}: a browser has no other programs, use Python")
 
     def getoutput(self, command: str, split: bool = True, depth: int = 0) -> Any:
         """x = !command"""
         return self.system(command)
-
-    def show_usage_error(self, exc: Any) -> None:
-        hint = " %lsmagic lists those of this page" if "not found" in str(exc) else ""
-        print(f"UsageError: {exc}{hint}", file=sys.stderr)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         name, text = etype.__name__, str(evalue)
         if text == f"No module named {getattr(evalue, 'name', None)!r}":
             module = evalue.name.partition(".")[0]
             if module not in sys.modules:
-                stb = [*stb, instead_of_module(module)]
+                stb = [*stb, f"To install a package: %pip install {module}"]
         if etype is asyncio.CancelledError:
             name, text, stb = "KeyboardInterrupt", "the block was interrupted", []
         elif etype is KeyboardInterrupt:
             text = text or "the block was interrupted"
         send("error", ename=name, evalue=text, traceback=stb)
-
-
-def ask(prompt: object = "", /, *, secret: bool = False) -> str:
-    """input(): the page asks below the block. Python waits, and the page does not."""
-    from pyodide.ffi import can_run_sync, run_sync
-
-    if not can_run_sync():
-        raise RuntimeError(
-            "input() has to wait for the reader, and Python cannot wait here: the browser "
-            "has no JSPI, or JavaScript called this function. Instead, set a variable"
-        )
-    send("input", prompt=str(prompt), secret=secret)
-    text: str | None = run_sync(typed())
-    if text is None:
-        raise KeyboardInterrupt
-    return text
 
 
 async def execute(code: str) -> bool:
@@ -313,59 +289,6 @@ async def install(words: list[str]) -> None:
         ) from error
 
 
-# --- what there is not ----------------------------------------------------------------
-
-INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv")  # programs, and most are magics
-INSTEAD = {
-    "ls": "os.listdir()",
-    "dir": "os.listdir()",
-    "pwd": "os.getcwd()",
-    "cd": "%cd FOLDER",
-    "cat": "print(open(name).read())",
-    "head": "print(open(name).read()[:1000])",
-    "mkdir": "os.makedirs(name)",
-    "rm": "os.remove(name)",
-    "cp": "shutil.copy(name, to)",
-    "mv": "shutil.move(name, to)",
-    "unzip": "shutil.unpack_archive(name)",
-    "tar": "shutil.unpack_archive(name)",
-    "wget": "await pyodide.http.pyfetch(address)",
-    "curl": "await pyodide.http.pyfetch(address)",
-    "python": "%run FILE",
-    "python3": "%run FILE",
-    **dict.fromkeys(INSTALLERS, "%pip install NAME"),
-}
-SHELLS = ("bash", "sh", "script", "perl", "ruby", "system", "sx", "!")  # magics
-WIDGETS = ("ipywidgets", "anywidget", "ipympl")
-
-
-def instead_of(command: str) -> str:
-    """What to do instead of starting a program."""
-    first = (command.split() or [""])[0]
-    instead = INSTEAD.get(first, "Python, with os, shutil and pathlib")
-    return (
-        f"{command.strip() or 'this'} would start a program, and a browser has no other "
-        f"programs. Use {instead} instead"
-    )
-
-
-def refuse(name: str) -> Callable[..., None]:
-    """A magic that would start a program."""
-
-    def magic(line: str, cell: str | None = None) -> None:
-        shown = line if name in SHELLS and line else f"{name} {line}"
-        raise UsageError(instead_of(shown))
-
-    return magic
-
-
-def instead_of_module(name: str) -> str:
-    """What to do instead of importing a module that is not here."""
-    if name in WIDGETS:
-        return f"{name} needs Jupyter's own pages: use JupyterLab, Notebook or marimo"
-    return f"This site does not have {name}. To install a package: %pip install {name}"
-
-
 # --- pictures -------------------------------------------------------------------------
 
 PICTURE = "application/vnd.dlpack-web.picture+json"
@@ -445,12 +368,8 @@ def sleep(seconds: float, /) -> None:
 
 
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
-builtins.input = ask
-getpass.getpass = lambda prompt="Password: ", *_, **__: ask(prompt, secret=True)
 time.sleep = sleep
 shell = Shell.instance(config=CONFIG)
-for name in (*SHELLS, *INSTALLERS):
-    shell.register_magic_function(refuse(name), "line_cell", name)
 if dlw:
     formats = shell.display_formatter
     formats.mimebundle_formatter.for_type(dlw.Tensor, show_tensor)

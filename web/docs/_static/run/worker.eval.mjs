@@ -18,7 +18,6 @@ const QUIET = { messageCallback() {} };
 let pyodide;
 let python; // shell.py
 let stopLoading; // the packages of the block that begins
-let answer; // resolves what input() waits for
 let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT
 let step = 0;
 let bytes = 0;
@@ -79,11 +78,6 @@ async function start({ signals }) {
   python.post = (message) => postMessage(JSON.parse(message));
   python.send_picture = (number, bitmap) =>
     postMessage({ type: "picture", number, bitmap }, [bitmap]);
-  python.typed = () =>
-    new Promise((resolve) => {
-      answer?.(); // of two that wait, the first is interrupted
-      answer = resolve;
-    });
   arrivals.disconnect();
   postMessage({ type: "ready", problem });
 }
@@ -105,7 +99,6 @@ async function execute({ code }) {
 function interrupt() {
   if (interruptions) interruptions[0] = 0;
   stopLoading?.();
-  if (answer) return typed({}); // input() raises
   if (!python.interrupt() && interruptions) interruptions[0] = 2;
 }
 
@@ -117,13 +110,7 @@ async function complete({ id, code, position }) {
   matches.destroy();
 }
 
-/** The answer of the reader to input(). */
-function typed({ text }) {
-  answer?.(text);
-  answer = undefined;
-}
-
-const handlers = { start, execute, interrupt, complete, typed };
+const handlers = { start, execute, interrupt, complete };
 
 addEventListener("message", async ({ data }) => {
   try {
