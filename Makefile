@@ -33,7 +33,7 @@ generate: ## dtypes, devices, limits, messages and calls that several languages 
 fix: ## formats and repairs what tools can repair
 locks: ## tools/requirements/*.txt from *.in, with the hashes of all files
 tables: ## tables of what suites found, WHAT=interop|arrays|onnxruntime|foreign
-release: ## dist/release: all files of a release (WHAT=check TAG=v1.2.3: made twice and installed; WHAT=docs|site)
+release: ## dist/release: all files of a release (WHAT=check TAG=v1.2.3: made twice and installed; WHAT=site)
 clean: ## removes everything that was built; downloads stay in the cache
 
 .PHONY: $(shell sed -nE 's/^([a-z-]+): \#\# .*/\1/p' Makefile)

@@ -116,7 +116,7 @@ $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 
 release: $(or $(addprefix release-,$(WHAT)),release-files)
 
-.PHONY: release-files release-check release-docs release-site gpu-kit
+.PHONY: release-files release-check release-site gpu-kit
 release-files: package $(PAGE_SCRIPT) $(LIBS)
 	@$(PYTHON) tools/release.py build dist/release
 
@@ -130,12 +130,10 @@ release-check: release-files
 	$(PYTHON) tools/release.py install dist/release
 	rm -rf build/release
 
-release-docs: docs
-	@$(PYTHON) tools/publish_site.py pack build/site build/docs-archives
-
-release-site: release-docs $(LITE) $(LIBRARIES) $(MODEL) $(NEEDS_arrow)
+# The site is of links.
+release-site: docs $(LITE) $(LIBRARIES) $(MODEL) $(NEEDS_arrow)
 	@rm -rf build/pages
-	$(PYTHON) tools/publish_site.py lay-out build/site build/docs-archives build/pages
+	cp -RL build/site build/pages
 
 clean:
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)
