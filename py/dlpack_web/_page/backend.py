@@ -13,6 +13,7 @@ from .._backends.checks import Tensors
 from .._backends.model import backend
 from .._backends.model.views import (
     View,
+    check_copy_source,
     check_on,
     check_same,
     check_write,
@@ -117,6 +118,7 @@ class PageBackend(backend.Backend):
             there = View(source)
             check_on(self._record, there)
             check_same(there, view)
+            check_copy_source(there, "copying")
             self.link.op({"op": "write", **to, "source": fact_of(there)})
             self._record.count("copied", there.nbytes)
             return

@@ -227,6 +227,10 @@ def test_arguments_are_checked_at_the_call():
         pytest.raises(BufferError, match=r"binding 0: .* is float64"),
     ):
         double(t)
+    with dlw.empty(8, "uint8", device=host.device) as t, t[:4] as part:
+        for given, why in (t[::2], "strides"), (t[1:5], "offset"):
+            with given, pytest.raises(BufferError, match=why):
+                part.write(given)
     with pytest.raises(BufferError, match="268435472 bytes are needed"):
         dlw.empty(2**26 + 1, device=host.device)
     with dlw.empty(4, device=host.device) as t:
