@@ -55,7 +55,7 @@ def with_lines(wgsl: str) -> str:
     return _BREAK.sub("\n", wgsl)
 
 
-def check_source(wgsl: Any, entry: Any) -> None:
+def check_source(wgsl: Any, entry: Any, label: Any) -> None:
     """Raises if this is surely no shader with that entry point; the GPU checks the
     rest."""
     if not isinstance(wgsl, str):
@@ -66,6 +66,10 @@ def check_source(wgsl: Any, entry: Any) -> None:
         raise TypeError(
             f"entry must be the name of a function in the WGSL, not {type_of(entry)}"
         )
+    if not isinstance(label, str):
+        raise TypeError(f"label must be a str, not {type_of(label)}")
+    if re.search("[\ud800-\udfff]", wgsl + label):
+        raise ValueError("the WGSL and the label must be Unicode, without surrogates")
     if not re.search(r"\bfn\b", wgsl):
         start = wgsl if len(wgsl) < 40 else f"{wgsl[:40]}…"
         raise ValueError(
