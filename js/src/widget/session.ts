@@ -28,8 +28,8 @@ export class Session {
   readonly #stop: () => void;
   readonly #timer: ReturnType<typeof setInterval>;
   #acknowledging = false;
-  #sentAt = 0;
-  /** How often what is not acknowledged was sent again. */
+  /** When all was acknowledged, or sent again; how often it was. */
+  #sentAt = performance.now();
   #again = 0;
 
   /**
@@ -42,7 +42,7 @@ export class Session {
     tensors: NamedTensors,
     draw: (tensor: Tensor) => Promise<void>,
   ) {
-    this.#orders = new Ordered((message) => this.#put(message));
+    this.#orders = new Ordered((message) => post({ ...message }));
     this.#wire = new Wire({
       send: (header, payload) =>
         post({ frame: true }, payload.length > 0 ? [header, payload] : [header]),
@@ -109,11 +109,6 @@ export class Session {
     }
   }
 
-  #put(message: Numbered): void {
-    this.#sentAt = performance.now();
-    this.post({ ...message });
-  }
-
   #acknowledge(): void {
     if (this.#acknowledging) return;
     this.#acknowledging = true;
@@ -125,8 +120,10 @@ export class Session {
 
   #look(): void {
     this.#wire.tick();
-    if (!this.#orders.isWaiting) this.#again = 0;
-    else if (performance.now() - this.#sentAt > RESEND_MS * 2 ** this.#again) {
+    const now = performance.now();
+    if (!this.#orders.isWaiting) [this.#sentAt, this.#again] = [now, 0];
+    else if (now - this.#sentAt > RESEND_MS * 2 ** this.#again) {
+      this.#sentAt = now;
       this.#again++;
       this.#orders.resend();
     }
