@@ -5,6 +5,7 @@ import type { Tensor } from "../core/tensor.js";
 import { listenForFaults } from "../webgpu/device.js";
 import { siteOf } from "../webgpu/faults.js";
 import { Wire } from "../wire/endpoint.js";
+import { cut } from "../wire/frame.js";
 import type { Operation } from "./operations.js";
 import { type Numbered, Ordered } from "./ordered.js";
 import type { NamedTensors } from "./tensors.js";
@@ -15,6 +16,8 @@ export const VERSION = "1";
 const [PIECE, WINDOW] = [4 << 20, 16 << 20];
 /** How often a session looks whether something was lost, and acknowledges. */
 const [LOOK_MS, ACKNOWLEDGE_MS, RESEND_MS] = [5000, 50, 30_000];
+/** Characters of an error, at most: as replies.py takes. */
+const MOST_TOLD = 10_000;
 
 /** A message without its head. */
 export type Content = Record<string, unknown>;
@@ -133,7 +136,8 @@ export class Session {
 /** An error, for the kernel, whatever was thrown. */
 function told(error: unknown): Content {
   const { name, message = textOf(error), label, line } = Object(error) as Record<string, unknown>;
-  const facts = { name: textOf(name), message: textOf(message), site: siteOf(Object(error)) };
+  const text = typeof message === "string" ? cut(message, MOST_TOLD) : textOf(message);
+  const facts = { name: textOf(name), message: text, site: siteOf(Object(error)) };
   const kernel = { label: textOf(label), line: typeof line === "number" ? line : undefined };
   return label === undefined ? facts : { ...facts, ...kernel };
 }

@@ -122,7 +122,7 @@ export function checkName(name: string): void {
 
 /** Its first characters, which may be two code units each. */
 export function cut(text: string, most = MOST_NAME): string {
-  return text.length > most ? [...text].slice(0, most).join("") : text;
+  return text.length > most ? [...text.slice(0, 2 * most)].slice(0, most).join("") : text;
 }
 
 /**
