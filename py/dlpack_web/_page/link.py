@@ -249,6 +249,8 @@ class Link(Transfers):
             warn_at(str(body["fault"])[:10_000], *(place or ("<unknown>", 0)))
 
     def _mend(self) -> None:
+        if self.record.lost is not None:
+            self._lose(self.record.lost)
         super()._mend()
         with suppress(Exception):
             self._take_all(self.orders.next())
@@ -264,8 +266,8 @@ class Link(Transfers):
 
         # Backends of pages stay: they must not keep the widget, nor what the page sent.
         self._post, self._direct = lambda content, buffers: None, None
-        hang_up, self._hang_up = self._hang_up, _NOTHING
-        hang_up()
+        self._hang_up()
+        self._hang_up = _NOTHING
         self._wire.close()
         end(self.tried, None)
         self._replies.fail(lost)

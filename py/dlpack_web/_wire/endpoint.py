@@ -195,10 +195,9 @@ class Wire:
     def close(self) -> None:
         """Ends all: writes in progress fail, and Tensors of the other side are
         released."""
-        if not self._closed:
-            self._closed = True
-            self._sending.reset(BufferError("the wire was closed"))
-            self._forget()
+        self._closed = True
+        self._sending.reset(BufferError("the wire was closed"))
+        self._forget()
 
     def _check(self) -> None:
         if self._closed:
