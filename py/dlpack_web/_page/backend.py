@@ -37,6 +37,7 @@ class PageBackend(backend.Backend):
 
     kernel_type, batch_type = Kernel, Batch
     cannot_block = ", in a page whose messages arrive only while a cell awaits"
+    reads_in_parts = True
     not_shared = ": the GPU is in the page"
     no_requests = "requesting devices: the page has one, `page.device`"
 
