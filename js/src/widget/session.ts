@@ -5,6 +5,7 @@ import type { Tensor } from "../core/tensor.js";
 import { listenForFaults } from "../webgpu/device.js";
 import { siteOf } from "../webgpu/faults.js";
 import { Wire } from "../wire/endpoint.js";
+import { cut } from "../wire/frame.js";
 import type { Operation } from "./operations.js";
 import { type Numbered, Ordered } from "./ordered.js";
 import type { NamedTensors } from "./tensors.js";
@@ -15,6 +16,8 @@ export const VERSION = "1";
 const [PIECE, WINDOW] = [4 << 20, 16 << 20];
 /** How often a session looks whether something was lost, and acknowledges. */
 const [LOOK_MS, ACKNOWLEDGE_MS, RESEND_MS] = [5000, 50, 30_000];
+/** Characters of an error, at most: as replies.py takes. */
+const MOST_TOLD = 10_000;
 
 /** A message without its head. */
 export type Content = Record<string, unknown>;
@@ -28,8 +31,8 @@ export class Session {
   readonly #stop: () => void;
   readonly #timer: ReturnType<typeof setInterval>;
   #acknowledging = false;
-  #sentAt = 0;
-  /** How often what is not acknowledged was sent again. */
+  /** When all was acknowledged, or sent again; how often it was. */
+  #sentAt = performance.now();
   #again = 0;
 
   /**
@@ -42,7 +45,7 @@ export class Session {
     tensors: NamedTensors,
     draw: (tensor: Tensor) => Promise<void>,
   ) {
-    this.#orders = new Ordered((message) => this.#put(message));
+    this.#orders = new Ordered((message) => post({ ...message }));
     this.#wire = new Wire({
       send: (header, payload) =>
         post({ frame: true }, payload.length > 0 ? [header, payload] : [header]),
@@ -109,11 +112,6 @@ export class Session {
     }
   }
 
-  #put(message: Numbered): void {
-    this.#sentAt = performance.now();
-    this.post({ ...message });
-  }
-
   #acknowledge(): void {
     if (this.#acknowledging) return;
     this.#acknowledging = true;
@@ -125,8 +123,10 @@ export class Session {
 
   #look(): void {
     this.#wire.tick();
-    if (!this.#orders.isWaiting) this.#again = 0;
-    else if (performance.now() - this.#sentAt > RESEND_MS * 2 ** this.#again) {
+    const now = performance.now();
+    if (!this.#orders.isWaiting) [this.#sentAt, this.#again] = [now, 0];
+    else if (now - this.#sentAt > RESEND_MS * 2 ** this.#again) {
+      this.#sentAt = now;
       this.#again++;
       this.#orders.resend();
     }
@@ -136,7 +136,8 @@ export class Session {
 /** An error, for the kernel, whatever was thrown. */
 function told(error: unknown): Content {
   const { name, message = textOf(error), label, line } = Object(error) as Record<string, unknown>;
-  const facts = { name: textOf(name), message: textOf(message), site: siteOf(Object(error)) };
+  const text = typeof message === "string" ? cut(message, MOST_TOLD) : textOf(message);
+  const facts = { name: textOf(name), message: text, site: siteOf(Object(error)) };
   const kernel = { label: textOf(label), line: typeof line === "number" ? line : undefined };
   return label === undefined ? facts : { ...facts, ...kernel };
 }

@@ -277,19 +277,22 @@ export class Wire {
     }
   }
 
-  /** Reports what is complete, all of it even if a listener throws. */
-  #arrived([received, ...others]: readonly Received[]): void {
-    if (received === undefined) return;
-    const { name, tensor } = received;
-    try {
-      if (this.#named.get(name) !== tensor) return;
+  /** Reports what is complete, all of it even if a listener throws: then it throws the first error. */
+  #arrived(received: readonly Received[]): void {
+    const errors: unknown[] = [];
+    for (const each of received) {
+      const { name, tensor } = each;
+      if (this.#named.get(name) !== tensor) continue;
       const waiting = this.#waiting.get(name) ?? [];
       this.#waiting.delete(name);
       for (const [resolve] of waiting) resolve(tensor);
-      this.#options.ontensor?.(received);
-    } finally {
-      this.#arrived(others);
+      try {
+        this.#options.ontensor?.(each);
+      } catch (error) {
+        errors.push(error);
+      }
     }
+    if (errors.length > 0) throw errors[0];
   }
 
   /** A piece for a GPU is consumed when the GPU process has it. */

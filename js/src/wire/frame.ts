@@ -120,9 +120,9 @@ export function checkName(name: string): void {
   checkText(name, WHAT);
 }
 
-/** Its first 1000 characters, which may be two code units each. */
-export function cut(text: string): string {
-  return text.length > MOST_NAME ? [...text].slice(0, MOST_NAME).join("") : text;
+/** Its first characters, which may be two code units each. */
+export function cut(text: string, most = MOST_NAME): string {
+  return text.length > most ? [...text.slice(0, 2 * most)].slice(0, most).join("") : text;
 }
 
 /**

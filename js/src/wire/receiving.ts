@@ -9,7 +9,7 @@ import { Tensor } from "../core/tensor.js";
 import { nbytesOf } from "../open/entry.js";
 import { emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
-import type { Piece } from "./frame.js";
+import { cut, type Piece } from "./frame.js";
 import { Spans } from "./spans.js";
 
 /** Versions of a tensor that may be incomplete at once: senders wait, receivers refuse more. */
@@ -75,7 +75,7 @@ class Incoming {
   check(piece: Piece): void {
     const isSame = this.name === piece.name && this.#type === piece.type;
     if (!isSame || !sameShape(this.#shape, piece.shape)) {
-      const is = `"${this.name.slice(0, 200)}", ${this.#type.name}[${this.#shape}]`;
+      const is = `"${cut(this.name, 200)}", ${this.#type.name}[${this.#shape}]`;
       throw refusal(piece, `id ${piece.id} is of ${is}, for ever`);
     }
     const { version } = piece;
@@ -254,6 +254,6 @@ export class Receiving {
 }
 
 function refusal({ name, type, shape, begin, end }: Piece, why: string): UnsupportedError {
-  const what = `bytes ${begin} to ${end} of "${name.slice(0, 200)}", ${type.name}[${shape}]`;
+  const what = `bytes ${begin} to ${end} of "${cut(name, 200)}", ${type.name}[${shape}]`;
   return new UnsupportedError(`${what} were refused: ${why}`);
 }

@@ -61,7 +61,7 @@ def fits_half(number: Any) -> bool:
     return not 65504 < abs(float(number)) < inf
 
 
-def check_source(wgsl: Any, entry: Any) -> None:
+def check_source(wgsl: Any, entry: Any, label: Any) -> None:
     """Raises if this is surely no shader with that entry point; the GPU checks the
     rest."""
     if not isinstance(wgsl, str):
@@ -72,6 +72,10 @@ def check_source(wgsl: Any, entry: Any) -> None:
         raise TypeError(
             f"entry must be the name of a function in the WGSL, not {type_of(entry)}"
         )
+    if not isinstance(label, str):
+        raise TypeError(f"label must be a str, not {type_of(label)}")
+    if re.search("[\ud800-\udfff]", wgsl + label):
+        raise ValueError("the WGSL and the label must be Unicode, without surrogates")
     if not re.search(r"\bfn\b", wgsl):
         start = wgsl if len(wgsl) < 40 else f"{wgsl[:40]}…"
         raise ValueError(

@@ -63,9 +63,9 @@ class Kernel:
         label: str | None = None,
         check: bool = True,
     ) -> None:
-        check_source(wgsl, entry)
         label = entry if label is None else label
-        self._source = ShaderSource(wgsl, entry, label, check)
+        check_source(wgsl, entry, label)
+        self._source = ShaderSource(wgsl, entry, label, bool(check))
         self._compiled: dict[int, BackendKernel] = {}  # by device id
         self._again = 0  # the number of the last that ran
 

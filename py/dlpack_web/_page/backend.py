@@ -13,6 +13,7 @@ from .._backends.checks import Tensors
 from .._backends.model import backend
 from .._backends.model.views import (
     View,
+    check_copy_source,
     check_on,
     check_same,
     check_write,
@@ -36,6 +37,7 @@ class PageBackend(backend.Backend):
 
     kernel_type, batch_type = Kernel, Batch
     cannot_block = ", in a page whose messages arrive only while a cell awaits"
+    reads_in_parts = True
     not_shared = ": the GPU is in the page"
     no_requests = "requesting devices: the page has one, `page.device`"
 
@@ -117,6 +119,7 @@ class PageBackend(backend.Backend):
             there = View(source)
             check_on(self._record, there)
             check_same(there, view)
+            check_copy_source(there, "copying")
             self.link.op({"op": "write", **to, "source": fact_of(there)})
             self._record.count("copied", there.nbytes)
             return

@@ -43,6 +43,7 @@ _MOST = 5 << 20  # bytes of a message: the largest piece, and its header
 _MOST_QUEUED = 4  # messages that wait to be taken
 # Connections that have not proved to be the page's, and how long they have for that.
 _MOST_STRANGERS, _PROVE_S = 16, 5
+_CLOSE_S = 1  # how long the other side has to take the end of a connection
 # What strangers send is not worth a line in the notebook.
 _LOG = logging.getLogger("dlpack_web.direct")
 _LOG.disabled = True
@@ -149,7 +150,7 @@ class Server:
             max_size=_MOST,
             max_queue=_MOST_QUEUED,
             open_timeout=_PROVE_S,
-            close_timeout=1,
+            close_timeout=_CLOSE_S,
         ) as server:
             started.set_result(next(iter(server.sockets)).getsockname()[1])
             await self._ended.wait()
@@ -189,7 +190,10 @@ class Server:
         offer, number = socket.proved
         before, self._socket = self._socket, socket
         if before is not None:
-            await before.close()
+            before.transport.abort()  # it may be half open, and close() waits
+            await before.wait_closed()
+            if self._socket is not socket:
+                return
         link, messages = offer.link, asyncio.Queue[_Message]()
 
         def send(content: dict[str, Any], buffers: Sequence[Any]) -> None:
@@ -218,6 +222,7 @@ class Server:
         task = self._loop.create_task(socket.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+        self._loop.call_later(_CLOSE_S, socket.transport.abort)
 
     def _take(self, link: Link, message: str | bytes) -> None:
         """Takes a message as one of its page, and of no other."""

@@ -173,7 +173,7 @@ class Host(Locked):
         if len(self._others) > _MOST_OTHERS:
             del self._others[next(iter(self._others))]
         if link.heard_since(asked):
-            self._others[peer] = now  # it is there, and is asked again the next time
+            del self._others[peer]  # it is there, and is asked again the next time
             why = "another page has the GPU of this widget: close it, or go there"
             self._tell(peer, refused=why)
             return False

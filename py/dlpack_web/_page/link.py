@@ -42,7 +42,9 @@ from .transfers import Transfers
 VERSION = "1"
 _PIECE, _WINDOW = 4 << 20, 16 << 20
 _PING_S = 2.0  # how long a page may be silent while Python waits for it
-_LEAVING_S = 3.0  # how long one that said it may leave has for its answer to a ping
+# How long one that said it may leave has for its answer to a ping. What it sends later
+# than that shows that it stayed.
+_LEAVING_S = 3.0
 _SLEPT_S = 10.0  # after a ping without an answer, messages may have been lost
 _AWAY_S = 2.0  # longer between two looks, Python was busy and could not hear
 _RESEND_S = 30.0  # doubled each time
@@ -82,7 +84,7 @@ class Link(Transfers):
         #: Done as soon as that is known.
         self.tried: Future[None] = pending()
         self._pinged: float | None = None
-        self._leaving = False
+        self._leaving: float | None = None  # when the page said so
         self._heard = self._sent_again = self._looked = time.monotonic()
         self._resends = 0
         self._is_tidied = False
@@ -198,14 +200,16 @@ class Link(Transfers):
             self._sent_again, self._resends = now, 0
             self._wire.connect()
             self.orders.resend()
+        if self._leaving is not None and now - self._leaving > _LEAVING_S:
+            self._leaving = None
         if "lost" in content:
             self._lose(f"in the page: {content['lost']!s:.200}")
         elif "bye" in content:
             self._lose(_GONE)
         elif "leaving" in content:
-            self._leaving = True
+            self._leaving = now
         elif "pong" in content:
-            self._leaving = False
+            self._leaving = None
         elif "apart" in content:
             end(self.tried, None)
         elif "frame" in content:
@@ -245,6 +249,8 @@ class Link(Transfers):
             warn_at(str(body["fault"])[:10_000], *(place or ("<unknown>", 0)))
 
     def _mend(self) -> None:
+        if self.record.lost is not None:
+            self._lose(self.record.lost)
         super()._mend()
         with suppress(Exception):
             self._take_all(self.orders.next())
@@ -260,8 +266,8 @@ class Link(Transfers):
 
         # Backends of pages stay: they must not keep the widget, nor what the page sent.
         self._post, self._direct = lambda content, buffers: None, None
-        hang_up, self._hang_up = self._hang_up, _NOTHING
-        hang_up()
+        self._hang_up()
+        self._hang_up = _NOTHING
         self._wire.close()
         end(self.tried, None)
         self._replies.fail(lost)
@@ -320,7 +326,7 @@ class Link(Transfers):
             if now - self._heard > _PING_S:
                 self._pinged = now
                 self._put({"ping": True})
-        elif self._leaving and now - self._pinged > _LEAVING_S:
+        elif self._leaving is not None and now - self._pinged > _LEAVING_S:
             self._lose(_GONE)
         elif now - self._pinged > self._patience:
             raise BufferError(

@@ -47,7 +47,11 @@ class Operations(Locked):
         as the page will do it: as long as there is one, nothing must be freed."""
         self._begin()
         self.orders.add(op, unmade, 1)
-        self.orders.flush()
+        try:
+            self.orders.flush()
+        except Exception:  # the channel's: perhaps it cannot carry this one
+            self.orders.withdraw(op, _NOTHING)
+            raise
 
     @locked
     def ask(self, reply: Reply, op: dict[str, Any]) -> None:

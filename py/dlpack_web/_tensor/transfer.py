@@ -207,6 +207,7 @@ def _landing(tensor: Tensor, out: Any) -> tuple[Tensor, Array | Tensor]:
         out is not None
         and not packed
         and (out.flags.c_contiguous and out.flags.aligned)
+        and not owner_of(tensor).reads_in_parts  # `out` has all of them, or none
     ):
         same = out if dtype is not None else out.reshape(-1).view(np.uint8)
         return _core.from_buffer(same), out

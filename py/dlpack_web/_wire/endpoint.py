@@ -195,10 +195,9 @@ class Wire:
     def close(self) -> None:
         """Ends all: writes in progress fail, and Tensors of the other side are
         released."""
-        if not self._closed:
-            self._closed = True
-            self._sending.reset(BufferError("the wire was closed"))
-            self._forget()
+        self._closed = True
+        self._sending.reset(BufferError("the wire was closed"))
+        self._forget()
 
     def _check(self) -> None:
         if self._closed:
@@ -269,10 +268,13 @@ class Wire:
     def _take(self, piece: Piece, payload: memoryview) -> None:
         try:
             received = self._receiving.take(piece, payload)
-        except BufferError as error:
-            self._post(Refuse(piece.id, piece.version, str(error)[:1000]))
+        except (BufferError, MemoryError) as error:
+            why = BufferError(
+                f"{error}" or f"there is no memory for {piece.name!r:.200}"
+            )
+            self._post(Refuse(piece.id, piece.version, str(why)[:1000]))
             if self._on_refuse is not None:
-                self._on_refuse(error)
+                self._on_refuse(why)
             return
         with ExitStack() as news:  # also if that is lost: then the piece comes again
             for each in reversed(received):

@@ -90,9 +90,20 @@ test("what is thrown in a page arrives as text", () => {
   assert.deepEqual(faults.slice(1, 5), ["text", "undefined", "null", "5"]);
 });
 
+test("errors of many lines arrive as a whole, up to 10000 characters", () => {
+  const line = "line 3:9: unresolved value 'values'\n";
+  for (const count of [20, 1000]) session.report(new Error(line.repeat(count)));
+  const [{ fault }, long] = answers();
+  assert.equal(fault, line.repeat(20));
+  assert.equal(long.fault.length, 10_000);
+});
+
 test("what is not acknowledged is sent again, each time after twice the time", () => {
   session.report(new Error("first"));
-  pass(600);
+  for (let n = 1; n <= 600; n++) {
+    session.receive({ n, got: 0, do: { op: "free", what: [] } }, []); // the kernel works on
+    pass(1);
+  }
   const times = posts.filter(([, { n }]) => n === 1).map(([at]) => at / 1000);
   assert.deepEqual(times, [0, 35, 100, 225, 470]);
   session.receive({ got: 1 }, []);

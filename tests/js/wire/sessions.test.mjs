@@ -48,7 +48,8 @@ class Session {
   }
 
   give(body, from, to = this.own) {
-    const payload = Uint8Array.from({ length: body.op === "piece" ? 4 : 0 }, (_, i) => i);
+    const length = body.op === "piece" ? body.last - body.first : 0;
+    const payload = Uint8Array.from({ length }, (_, i) => i);
     this.wire.receive(joined(encode({ ...body, from, to }), payload));
   }
 
@@ -374,5 +375,22 @@ test("an earlier tensor that arrives late is acknowledged and not shown", () => 
   end.give(pieceOf("y", 5, 4, [5]), peer);
   const [[[refuse]], news] = end.told();
   assert.deepEqual([refuse.op, refuse.id, refuse.version, news], ["refuse", 5, 4, ["refused"]]);
+  end.wire.close();
+});
+
+test("as many early writes as a peer may send are all reported, and the first error is thrown", () => {
+  let thrown = 0;
+  const fail = (kind) => {
+    if (kind === "ontensor") throw new Error(`${++thrown}`);
+  };
+  const [end, peer] = [new Session({ fail }), "0".repeat(16)];
+  end.give(hello, peer);
+  const give = (version, first) => {
+    const [begin, last] = [first, first + 1];
+    end.give({ ...pieceOf("x", 1, version, [2]), begin, end: last, first, last }, peer);
+  };
+  for (let version = 1; version <= 20_000; version++) give(version, 0);
+  assert.throws(() => give(20_001, 1), { message: "1" });
+  assert.equal(thrown, 20_001);
   end.wire.close();
 });

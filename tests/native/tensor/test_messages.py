@@ -379,11 +379,18 @@ def test_views_of_a_gpu_tensor_name_the_array_that_is_read(name):
         ("kernel.wgsl", ValueError, r"open\(path\).read\(\)"),
         ("__global__ void f(float* x) {}", ValueError, "declares no function"),
         ("@compute fn go() {}", ValueError, r"no function 'main'.*entry="),
+        ("fn main() {} // \ud800", ValueError, "without surrogates"),
     ],
 )
 def test_what_is_no_shader(source, error, words):
     with pytest.raises(error, match=words):
         dlw.webgpu.Kernel(source)
+
+
+def test_options_of_a_kernel():
+    with pytest.raises(TypeError, match="label must be a str, not an int"):
+        dlw.webgpu.Kernel("fn main() {}", label=5)
+    assert dlw.webgpu.Kernel("fn main() {}", check=np.True_)._source.check is True
 
 
 def test_a_kernel_shows_what_it_is():

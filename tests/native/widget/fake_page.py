@@ -172,7 +172,10 @@ class FakePage:
 
     def free(self, op):
         for kind, number in op["what"]:
-            (self.tensors if kind == "tensor" else self.kernels).pop(number)
+            if kind == "tensor":
+                self.tensors.pop(number)
+            else:
+                self.kernels.pop(number, None)  # which may have been withdrawn
 
     def compile(self, op):
         self.kernels[op["id"]] = op

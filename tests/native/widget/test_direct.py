@@ -61,7 +61,7 @@ class DirectPage(FakePage):
         """Connects, and takes what comes on a thread of its own."""
         self.number += 1
         self.socket = opened(self.offer, self.number)
-        assert self.socket.recv() == proof(self.offer, "kernel", self.number)
+        assert self.socket.recv(10) == proof(self.offer, "kernel", self.number)
         taking = threading.Thread(
             target=self._take_all, args=[self.socket], daemon=True
         )
@@ -101,8 +101,8 @@ def opened(offer, number=1, origin=HOME, **options):
     return connect(offer["url"], **options).__enter__()
 
 
-def until(test, what):
-    end = time.monotonic() + 60
+def until(test, what, most=60):
+    end = time.monotonic() + most
     while not test():
         assert time.monotonic() < end, what
         time.sleep(0.005)
@@ -513,6 +513,23 @@ def test_the_last_connection_of_a_page_is_the_one(near):
     assert not page.taking[0].is_alive()
     with dlw.from_dlpack(A, device=host.device) as t:
         assert (t.numpy() == A).all()
+
+
+@pytest.mark.parametrize("end", ["the next one", "the page's"])
+def test_a_connection_whose_other_side_takes_nothing_ends(end, ends):
+    host, page, _ = ends
+    server, page.number = host._server, 1
+    full = opened(page.offer, max_queue=1)
+    until(lambda: host.link.is_direct, "not connected")
+    for _ in range(3):
+        host.link._direct({}, [b""])
+    until(lambda: full.recv_messages.paused, "it is read")
+    # What is sent waits from now on.
+    server._loop.call_soon_threadsafe(server._socket.pause_writing)
+    if end == "the next one":
+        page.join()
+    host.link.lose("a test")
+    until(lambda: server._socket is None, "it stays open", 10)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -28,6 +29,7 @@ from interrupts import Lines, Places
 from dlpack_web._page import backend as uploads
 from dlpack_web._page import link as links
 from dlpack_web._page.ordered import Ordered
+from dlpack_web._page.replies import Reply
 from dlpack_web._page.tensors import Tensors
 from dlpack_web._wire.frame import LEAST_PIECE
 
@@ -301,6 +303,29 @@ def interrupt(world, operation, way, most):
         operation(world)
     finally:
         world.end()
+
+
+@pytest.mark.parametrize("way", [Places, Lines])
+def test_the_end_of_a_page_is_completed(way):
+    with way(0):  # finds the functions
+        pass
+    for at in range(1, 1000):
+        world, reply, hung_up = World(False), Reply(), []
+        link, head = world.link, {"dlpack_web": "1", "from": world.page.own}
+        upload(world)
+        world.named["x"] = world.other
+        link.ask(reply, {"op": "settle"})
+        link._hang_up = partial(hung_up.append, 1)
+        with suppress(KeyboardInterrupt), way(at) as places:
+            world.host.receive(head | {"bye": True})
+        link.ping()  # any next step
+        if link.record.is_lost():
+            assert (reply.done(), hung_up[:1], left_here(link)) == (True, [1], {}), at
+        end_all()
+        world.end()
+        if places.count < at:
+            break
+    assert at > 50
 
 
 @pytest.mark.parametrize("way", [Places, Lines])

@@ -55,18 +55,21 @@ def test_nothing_stays_of_what_has_arrived():
 
 
 def test_an_error_of_the_host_is_the_error_of_the_kernel():
-    """And not that wgpu is missing, which the desktop's kernels need."""
-    host, _, _ = joined()
+    """And not that wgpu is missing, which the desktop's kernels need. What follows is
+    sent."""
+    host, _, channel = joined()
+    link = host.backend().link
 
-    def post(content, buffers):
-        raise OSError("the channel is closed")
+    def post(content, buffers, post=link._post):
+        if "wgsl" in str(content):
+            raise OSError("the channel cannot carry it")
+        post(content, buffers)
 
+    link._post = post
     with dlw.empty(4, device=host.device) as t:
-        link = host.backend().link
-        link._post, before = post, link._post
-        with pytest.raises(OSError, match="the channel is closed"):
+        with pytest.raises(OSError, match="the channel cannot carry it"):
             dlw.webgpu.Kernel(DOUBLE, "double")(t)
-        link._post = before
+        assert read(channel, t).tolist() == [0] * 4
 
 
 def test_two_arguments_that_are_written_must_not_overlap():
@@ -227,6 +230,10 @@ def test_arguments_are_checked_at_the_call():
         pytest.raises(BufferError, match=r"binding 0: .* is float64"),
     ):
         double(t)
+    with dlw.empty(8, "uint8", device=host.device) as t, t[:4] as part:
+        for given, why in (t[::2], "strides"), (t[1:5], "offset"):
+            with given, pytest.raises(BufferError, match=why):
+                part.write(given)
     with pytest.raises(BufferError, match="268435472 bytes are needed"):
         dlw.empty(2**26 + 1, device=host.device)
     with dlw.empty(4, device=host.device) as t:

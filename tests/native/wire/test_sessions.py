@@ -345,3 +345,17 @@ def test_an_earlier_tensor_that_arrives_late_is_acknowledged_and_not_shown():
     assert isinstance(refuse, Refuse)
     assert (refuse.id, refuse.version, news) == (5, 4, [])
     end.wire.close()
+
+
+def test_a_tensor_for_which_there_is_no_memory_is_refused():
+    def make(piece):
+        raise MemoryError
+
+    refused = []
+    end = Session(on_refuse=refused.append)
+    end.wire._receiving.make = make
+    end.give(HELLO, "0" * 16)
+    end.give(piece_of("x"), "0" * 16)
+    why = "there is no memory for 'x'"
+    assert end.told()[0][-1] == (Refuse(1, 1, why), "0" * 16)
+    assert [str(error) for error in refused] == [why]

@@ -34,6 +34,7 @@ from .javascript import can_block as can_block
 from .javascript import is_loaded as is_loaded
 
 cannot_block = NO_JSPI
+reads_in_parts = False
 
 
 def stats() -> list[dict[str, Any]]:

@@ -31,6 +31,8 @@ class Backend:
     kernel_type: type[Kernel]
     batch_type: type[Calls[Any]]
     cannot_block: str = NO_JSPI  # follows "the tensor is on webgpu:0"
+    #: Whether elements arrive in parts, of which the last ones may not come.
+    reads_in_parts: bool = False
     #: Why CPU and GPU share no memory, for messages.
     not_shared = ""
     #: What is refused, where devices cannot be requested.
