@@ -5,7 +5,8 @@ import { afterEach, beforeEach, test } from "node:test";
 import { fromMat, install, toMat } from "../../../js/dist/adapters/opencv.js";
 import { conformance } from "../../../js/dist/conformance/index.js";
 import { EXCHANGE } from "../../../js/dist/exchange/index.js";
-import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { connect, liveTensors, Tensor } from "../../../js/dist/index.js";
+import { boot, WHEEL } from "../pyodide/boot.mjs";
 
 const require = createRequire(new URL("../../../build/libraries/package.json", import.meta.url));
 
@@ -376,4 +377,24 @@ test("a Mat of another copy of the library is taken, and copied to become one of
   assert.deepEqual([...copied.data], [...mat.data]);
   for (const each of [mat, copied]) each.delete();
   tensor.release();
+});
+
+test("Python's arrays become Mats of OpenCV.js, and those tensors", async () => {
+  const cv = VERSIONS[5];
+  const pyodide = await boot("pyodide");
+  await connect(pyodide, { wheel: WHEEL });
+  pyodide.globals.set("cv", cv);
+  const result = await pyodide.runPythonAsync(`
+import numpy as np, dlpack_web as dlw
+pixels = np.arange(24, dtype="u1").reshape(2, 4, 3)[:, ::-1]
+tensors = await dlw.adapter("opencv", cv)
+mat = tensors.to_js(pixels)
+cv.bitwise_not(mat, mat)
+with tensors.from_js(mat) as t, dlw.from_js(mat) as same:
+    mat.delete()
+    equal = np.array_equal(t, ~pixels) and np.array_equal(same, ~pixels)
+    told = f"{t.shape} {t.dtype} {equal}"
+told`);
+  assert.equal(result, "(2, 4, 3) uint8 True");
+  delete cv.Mat.prototype[Symbol.for("dlpack.exchange")];
 });

@@ -1,33 +1,15 @@
 // Real Pyodides in Node, with the real wheel: 314 and 0.29 load the same file.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
 import { after, describe, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { connect, liveTensors, Tensor } from "../../../js/dist/index.js";
+import { boot, WHEEL } from "./boot.mjs";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
-
-const SITE = new URL("../../../build/site/", import.meta.url);
-const WHEEL = new URL(
-  JSON.parse(readFileSync(new URL("wheel/wheel.json", SITE), "utf8")).file,
-  new URL("wheel/", SITE),
-);
-
-async function boot(folder) {
-  const base = new URL(`${folder}/`, SITE);
-  const { loadPyodide } = await import(new URL("pyodide.mjs", base));
-  const pyodide = await loadPyodide({ indexURL: fileURLToPath(base) });
-  const numpy = readdirSync(base).find((name) => name.startsWith("numpy-"));
-  await pyodide.loadPackage(pathToFileURL(new URL(numpy, base).pathname).href, {
-    messageCallback() {},
-  });
-  return pyodide;
-}
 
 const OTHER_VERSION = `
 import shutil, site
@@ -101,28 +83,6 @@ for (const folder of ["pyodide", "pyodide-0.29"]) {
 
     test("connect is idempotent", async () => {
       assert.equal(await connect(pyodide), bridge);
-    });
-
-    test("Python's arrays become Mats of OpenCV.js, and those tensors", async () => {
-      const require = createRequire(
-        new URL("../../../build/libraries/package.json", import.meta.url),
-      );
-      const cv = await require("opencv-5");
-      pyodide.globals.set("cv", cv);
-      const result = await pyodide.runPythonAsync(`
-import numpy as np, dlpack_web as dlw
-pixels = np.arange(24, dtype="u1").reshape(2, 4, 3)[:, ::-1]
-tensors = await dlw.adapter("opencv", cv)
-mat = tensors.to_js(pixels)
-cv.bitwise_not(mat, mat)
-with tensors.from_js(mat) as t, dlw.from_js(mat) as same:
-    mat.delete()
-    equal = np.array_equal(t, ~pixels) and np.array_equal(same, ~pixels)
-    told = f"{t.shape} {t.dtype} {equal}"
-told`);
-      assert.equal(result, "(2, 4, 3) uint8 True");
-      delete cv.Mat.prototype[Symbol.for("dlpack.exchange")];
-      pyodide.globals.delete("cv");
     });
 
     // JavaScript's part of it is the same in both, and 0.29 keeps what it is given.
