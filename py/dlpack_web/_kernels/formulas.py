@@ -351,6 +351,12 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
 #: elements have at most 16 of each.
 _SIZES = 2 + 16
 
+#: Four loads wait for the memory together.
+_LOADS = "".join(
+    f"      let v{j} = _map(start + _offset(k + {j} * s.y, t.w, 2), t.y, k + {j} * s.y);\n"
+    for j in range(4)
+)
+
 _MAIN = f"""\
 fn _offset(number: u32, last: u32, part: u32) -> u32 {{
   var left = number;
@@ -375,7 +381,12 @@ fn _offset(number: u32, last: u32, part: u32) -> u32 {{
     let start = _offset(output, t.z, 0);
     let first = piece / s.x * s.z;
     let end = min(first + s.z, t.x);
-    for (var k = first + lane; k < end; k += s.y) {{
+    var k = first + lane;
+    for (; k < end && end - k > 3 * s.y; k += 4 * s.y) {{
+{_LOADS}\
+      value = _reduce(_reduce(_reduce(_reduce(value, v0), v1), v2), v3);
+    }}
+    for (; k < end; k += s.y) {{
       value = _reduce(value, _map(start + _offset(k, t.w, 2), t.y, k));
     }}
   }}

@@ -328,6 +328,14 @@ export function reduction(what: Reduction, kinds: readonly string[], pass: Pass)
  */
 const SIZES = 2 + 16;
 
+/** Four loads wait for the memory together. */
+const LOADS = [0, 1, 2, 3]
+  .map(
+    (j) =>
+      `      let v${j} = _map(start + _offset(k + ${j} * s.y, t.w, 2), t.y, k + ${j} * s.y);\n`,
+  )
+  .join("");
+
 const MAIN = `\
 fn _offset(number: u32, last: u32, part: u32) -> u32 {
   var left = number;
@@ -352,7 +360,12 @@ ${HEAD}
     let start = _offset(output, t.z, 0);
     let first = piece / s.x * s.z;
     let end = min(first + s.z, t.x);
-    for (var k = first + lane; k < end; k += s.y) {
+    var k = first + lane;
+    for (; k < end && end - k > 3 * s.y; k += 4 * s.y) {
+${LOADS}\
+      value = _reduce(_reduce(_reduce(_reduce(value, v0), v1), v2), v3);
+    }
+    for (; k < end; k += s.y) {
       value = _reduce(value, _map(start + _offset(k, t.w, 2), t.y, k));
     }
   }
