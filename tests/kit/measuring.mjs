@@ -8,14 +8,7 @@ import { callWays } from "/tests/bench/calls.mjs";
 import { compare, spread } from "/tests/bench/measure.mjs";
 import { downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";
 import { answer } from "/tests/runtimes/host.mjs";
-import {
-  copyWay,
-  downloadInPieces,
-  gatherWays,
-  handoverWays,
-  kernelWays,
-  uploadInPieces,
-} from "./ways.mjs";
+import { copyWay, handoverWays, kernelWays } from "./ways.mjs";
 
 const MOST_BYTES = 2 ** 28; // of a batch, which drivers may stage all at once
 const MOST = 20_000;
@@ -73,19 +66,9 @@ function waysFor(path, layout, bytes, least) {
     case "kernels":
       return together(kernelWays(context, bytes), copyWay(context, bytes));
     case "download":
-      return together(
-        downloadWays(context, bytes),
-        copyWay(context, bytes),
-        downloadInPieces(context, bytes),
-      );
+      return together(downloadWays(context, bytes), copyWay(context, bytes));
     case "upload":
-      return together(
-        uploadWays(context, bytes, layout),
-        copyWay(context, bytes),
-        layout === "contiguous"
-          ? uploadInPieces(context, bytes)
-          : gatherWays(context, bytes, layout),
-      );
+      return together(uploadWays(context, bytes, layout), copyWay(context, bytes));
   }
   throw new TypeError(`no path ${path}`);
 }
