@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 pytest.register_assert_rewrite("outputs")
-sys.path.append(str(Path(__file__).parents[1] / "docs"))  # attacks
 
 from browser import open_browser, open_page, where_it_should_be
 from playwright.sync_api import Browser

@@ -1,4 +1,4 @@
-// What blocks of the documentation are made of: the editor, Markdown, safe HTML, colours of terminals.
+// What blocks of the documentation are made of: the editor, colours of terminals.
 export {
   acceptCompletion,
   autocompletion,
@@ -24,5 +24,3 @@ export { EditorState, Prec } from "@codemirror/state";
 export { drawSelection, EditorView, keymap } from "@codemirror/view";
 export { tags } from "@lezer/highlight";
 export { AnsiUp } from "ansi_up";
-export { default as DOMPurify } from "dompurify";
-export { marked } from "marked";

@@ -1,14 +1,12 @@
 // Outputs, in the form of notebook files (nbformat 4), as elements of the page.
-import { AnsiUp, marked } from "../../../libraries/blocks.mjs";
-import { frameOf, reframe } from "./frame.mjs";
+import { AnsiUp } from "../../../libraries/blocks.mjs";
+import { frameOf } from "./frame.mjs";
 import { forget, PICTURE, picture } from "./pictures.mjs";
-import { guard, textOf } from "./safe.mjs";
 
 // The richest first.
 const SHOWN = {
   "text/html": frameOf,
   "image/svg+xml": drawing,
-  "text/markdown": markdown,
   "image/png": (data) => image("image/png", data),
   "image/jpeg": (data) => image("image/jpeg", data),
   "application/json": (data) => plain(JSON.stringify(data, null, 2)),
@@ -30,7 +28,6 @@ export function outputElement(output, before) {
       const type = Object.keys(SHOWN).find((each) => output.data?.[each] !== undefined);
       if (!type) return plain("");
       const data = type === "application/json" ? output.data[type] : joined(output.data[type]);
-      if (type === "text/html" && before && reframe(before, data)) return before;
       return SHOWN[type](data);
     }
   }
@@ -72,14 +69,6 @@ export function updateOutputs(outputs, { data, metadata, display_id }) {
   return found;
 }
 
-/** Markdown as a safe element. */
-function markdown(source) {
-  const element = document.createElement("div");
-  element.className = "markdown";
-  element.append(textOf(marked.parse(source, { async: false })));
-  return element;
-}
-
 /** In the form of notebook files text is a list of lines, or one string. */
 const joined = (text) => (Array.isArray(text) ? text.join("") : text);
 
@@ -91,7 +80,7 @@ function plain(text) {
   const colours = new AnsiUp();
   colours.use_classes = true;
   element.innerHTML = colours.ansi_to_html(text); // escapes all else
-  return guard(element); // terminals have links, too
+  return element;
 }
 
 /** As an image, a drawing runs no scripts, loads nothing and leads nowhere. */

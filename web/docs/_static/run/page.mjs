@@ -23,7 +23,7 @@ async function problems(blocks) {
   return { python, gpu: await webgpuProblem() };
 }
 
-export class PagePython {
+class PagePython {
   kernel = null;
   #bar;
   #blocks;
@@ -35,8 +35,7 @@ export class PagePython {
   #lack = null; // what this Python lacks
   #problem = null; // what went wrong outside of blocks, until the next one runs
 
-  /** `before`: that of the page before in this window, whose kernel goes on here. */
-  constructor(bar, elements, before) {
+  constructor(bar, elements) {
     this.#bar = bar;
     this.#say = bar.querySelector(".python-state");
     this.#all = bar.querySelector(".run-all");
@@ -44,27 +43,12 @@ export class PagePython {
     this.#blocks = elements.map((element, i) => new Block(element, i, this));
     this.#all.addEventListener("click", () => this.runTo(this.#blocks.length - 1, true));
     this.#restart.addEventListener("click", () => this.restart());
-    if (before?.kernel) this.#takeOver(before);
-  }
-
-  #takeOver({ kernel, pictures }) {
-    [this.kernel, this.#pictures] = [kernel, pictures];
-    kernel.listen((message) => this.#hear(message));
-    this.#hear({ type: "state", state: kernel.state });
-  }
-
-  /** The page goes: its kernel { kernel, pictures } stops what it does. */
-  leave() {
-    this.kernel?.listen(() => {});
-    this.kernel?.interrupt();
-    this.#pictures?.endAll();
-    return { kernel: this.kernel, pictures: this.#pictures };
   }
 
   /** Turns the buttons on, or says in their place what is missing. */
   async open() {
     const { python, gpu } = await problems(this.#blocks);
-    if (python || !this.kernel) this.#bar.dataset.state = python ? "missing" : "off";
+    this.#bar.dataset.state = python ? "missing" : "off";
     if (python ?? gpu) this.#tell(python ?? gpu);
     const without = gpu && `It cannot run here without WebGPU. ${gpu}`;
     for (const block of this.#blocks) {
@@ -131,8 +115,6 @@ export class PagePython {
         import("./outputs.mjs"),
       ]);
       this.#pictures = pictures;
-      const { stayInPage } = await import("./visit.mjs");
-      stayInPage(begin);
       this.kernel ??= new Kernel();
       this.kernel.listen((message) => this.#hear(message));
       this.kernel.restart();
@@ -194,15 +176,8 @@ export class PagePython {
   }
 }
 
-let before = {}; // what the pages before in this window left: { kernel, pictures }
-
-function begin() {
-  before = globalThis.__python?.leave() ?? before;
-  delete document.documentElement.dataset.blocks;
-  const bar = document.querySelector(".python-bar");
-  const blocks = Array.from(document.querySelectorAll(".block"));
-  globalThis.__python = bar && new PagePython(bar, blocks, before); // tests look at it
-  globalThis.__python?.open();
+const bar = document.querySelector(".python-bar");
+if (bar) {
+  globalThis.__python = new PagePython(bar, Array.from(document.querySelectorAll(".block"))); // tests look at it
+  globalThis.__python.open();
 }
-
-begin();
