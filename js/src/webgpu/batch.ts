@@ -9,11 +9,11 @@ import {
   type Argument,
   byPosition,
   checkHalf,
-  checkRun,
   checkWorkgroups,
   type Given,
   packNumber,
   type RunOptions,
+  readCounts,
 } from "./checks/calls.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
@@ -203,11 +203,13 @@ export class Batch {
     const names = { args: 1, workgroups: 1 } as const;
     checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");
     const given = byPosition(changes.args ?? {});
+    const counts = readCounts(changes.workgroups);
+    const number = Number(index);
     this.#check(); // a getter in `changes` may have released it
-    const at = index < 0 ? index + this.#calls.length : index;
+    const at = number < 0 ? number + this.#calls.length : number;
     const old = this.#calls[at];
     if (old === undefined) {
-      throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${index}`);
+      throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${number}`);
     }
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
@@ -234,7 +236,7 @@ export class Batch {
       if (formulas.includes(`f16(${nameAt(i)})`)) checkHalf(value, `binding ${i}`);
       args[i] = value;
     }
-    const workgroups = changes.workgroups ?? old.workgroups;
+    const workgroups = counts ?? old.workgroups;
     const simple = given.every(
       ([i, x]) => typeof x === "number" && typeof old.args[i] === "number",
     );
@@ -286,7 +288,6 @@ export class Batch {
     if (!(kernel instanceof Kernel)) {
       throw new TypeError("a batch records kernels of its own copy of dlpack-web: load one only");
     }
-    checkRun(args, options);
     if (options.timestampWrites) {
       throw new UnsupportedError(
         `kernel "${kernel._label}" cannot be timed in a batch: time it outside`,
@@ -329,8 +330,8 @@ export class Batch {
     const args: (ManagedTensor | number)[] = [];
     let bound: readonly Bound[] = [];
     try {
-      if (Array.isArray(given)) for (const x of given) args.push(managedOf(x)?.share() ?? x);
-      const prepared = kernel._prepare(Array.isArray(given) ? args : given, workgroups);
+      for (const x of given) args.push(managedOf(x)?.share() ?? (x as number));
+      const prepared = kernel._prepare(args, workgroups);
       bound = prepared.bound;
       const { result: group, outcome } = operate(this.#record, kernel._operation(), () =>
         kernel._group(bound),
