@@ -18,7 +18,15 @@ import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, obtain, WATCHED } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, markWritten, setOutcome } from "./record.js";
-import { addSlot, DEFAULT_USAGE, dispose, slotOf, Usage } from "./references.js";
+import {
+  addSlot,
+  DEFAULT_USAGE,
+  dispose,
+  releaseSlot,
+  retainSlot,
+  slotOf,
+  Usage,
+} from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 /** Implements `Tensor.to`. */
@@ -80,8 +88,8 @@ function again(
 
 /** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
 export function write(target: ManagedTensor, source: ManagedTensor): void {
-  const slot = slotOf(target.handle);
-  checkAlive(slot.record);
+  const { handle, dtype } = target;
+  checkAlive(slotOf(handle).record);
   checkUsage(target, "COPY_DST", "writing");
   refuseRecorded(target, true);
   checkOwnWords(target);
@@ -90,12 +98,15 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
     return;
   }
   // Only integers can fail to fit.
-  const { dtype } = target;
   if (dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
-  const { record, facts } = slot;
-  // Our own small buffers are presumed valid, and writing them cannot fail.
-  const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
-  fill(record, facts, target.start, target.nbytes, source, dtype, mayFail);
+  const { record, facts } = retainSlot(handle); // a getter of the source may release the target
+  try {
+    // Our own small buffers are presumed valid, and writing them cannot fail.
+    const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
+    fill(record, facts, target.start, target.nbytes, source, dtype, mayFail);
+  } finally {
+    releaseSlot(handle);
+  }
 }
 
 function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
