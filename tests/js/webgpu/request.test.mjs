@@ -120,6 +120,16 @@ for (const [what, options, error] of [
     },
   ],
   [
+    "another kind of adapter",
+    { powerPreference: "fast" },
+    { name: "TypeError", message: /^powerPreference must be low-power or .*, not "fast"$/ },
+  ],
+  [
+    "a limit below 0",
+    { maxBufferSize: -1 },
+    { name: "TypeError", message: "maxBufferSize: -1 is not a number from 0 on" },
+  ],
+  [
     "an unknown option",
     { maxBuffers: 3 },
     {
@@ -156,6 +166,8 @@ for (const [what, options, error] of [
   test(`${what} is refused before a device is asked for`, async () => {
     const asked = adapterWith();
     await assert.rejects(webgpu.requestDevice(options), error);
+    globalThis[PAGE] = fakeDevice();
+    await assert.rejects(webgpu.pageDevice(options), error);
     assert.deepEqual(asked.devices, []);
   });
 }
@@ -253,13 +265,17 @@ for (const options of [
   { features: ["subgroups"] },
   { maxBufferSize: 4096 },
   { minUniformBufferOffsetAlignment: 128 },
+  { features: new Set(["subgroups"]).values() },
+  { maxBindGroups: Number.POSITIVE_INFINITY },
 ]) {
   test(`what the page's device lacks gets a device of its own: ${JSON.stringify(options)}`, async () => {
     const asked = adapterWith({ features: ["subgroups"] });
     const theirs = fakeDevice();
     globalThis[PAGE] = theirs;
     assert.equal(await webgpu.pageDevice({ maxBufferSize: 256 }), theirs);
-    assert.notEqual(await webgpu.pageDevice(options), theirs);
+    const own = await webgpu.pageDevice(options);
+    assert.notEqual(own, theirs);
+    assert.ok(own.features.has("subgroups"));
     assert.equal(asked.devices.length, 1);
     assert.equal(globalThis[PAGE], theirs);
   });
