@@ -215,11 +215,11 @@ export class Batch {
     const args: Given[] = [...old.args];
     const { _formulas: formulas, _label: label } = old.kernel;
     const nameAt = (i: number) => `${old.kernel._declared(i)?.name}`;
-    // The last argument of formulas may be ours.
-    const isOurs = formulas && /^_(n|sizes)$/.test(nameAt(args.length - 1));
-    const count = args.length - (isOurs ? 1 : 0);
+    // Some arguments of formulas may be ours.
+    const ours = args.map((_, i) => formulas !== "" && /^_(n|sizes|partial)$/.test(nameAt(i)));
+    const count = ours.filter((one) => !one).length;
     for (const [i, value] of given) {
-      if (i < 0 || i >= count) {
+      if (ours[i] !== false) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
           `kernel "${label}" has ${count} arguments, and no number ${i}`,

@@ -393,5 +393,11 @@ test("updates of formulas take what their parameters are given in a call", () =>
   assert.throws(() => update({ 4: 2 }), /has 4 arguments, and no number 4$/);
   update({ 1: 65504, 2: 65505 });
   update({ 1: -Infinity });
-  for (const one of [batch, host, x, y]) one.release();
+  const [many, sum] = [fresh(gpu, 9000), new webgpu.ReductionKernel(gpu, SUM)];
+  const passes = webgpu.batch(gpu).record(() => sum.run([many]).release());
+  for (const [call, partial] of [0, 1].map((i) => [i, 1 - i])) {
+    const replace = () => passes.update(call, { args: { [partial]: many } });
+    assert.throws(replace, { message: /has 1 arguments, and no number/ });
+  }
+  for (const one of [batch, host, x, y, passes, many]) one.release();
 });
