@@ -7,12 +7,12 @@ import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from 
 import {
   type Argument,
   checkArgumentCount,
-  checkRunOptions,
   checkSource,
   checkWorkgroups,
   countOf,
   type Given,
   packNumber,
+  RUN_OPTIONS,
   type RunOptions,
   readArguments,
   readCounts,
@@ -183,7 +183,7 @@ export class Kernel {
   run(args: readonly Given[], options?: RunOptions): void;
   run(args: readonly Given[], options: RunOptions = {}): void {
     const given = readArguments(args);
-    checkRunOptions(options);
+    checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
     const { workgroups, timestampWrites } = options;
     this._run(given, readCounts(workgroups), timestampWrites);
   }
@@ -225,14 +225,14 @@ export class Kernel {
    *
    * @returns whether it ran: else it may fail, or is no longer known
    */
-  _again(number: number, args: Numbers): boolean {
+  _again(number: number, args: Pick<readonly unknown[], "at">): boolean {
     if (recording.batch !== null || this._record.lost !== null) return false;
     const known = this.#known.numbered(number);
     return known?.call ? this.#repeat(known, known.call, args) : false;
   }
 
   /** Runs a known call if it cannot fail. */
-  #repeat(known: Known, call: KnownCall, args: Numbers): boolean {
+  #repeat(known: Known, call: KnownCall, args: Pick<readonly unknown[], "at">): boolean {
     if (!isSure(known, this._isChecked)) return false;
     const { bound, group } = known;
     const { numbers } = call.marks;
@@ -416,11 +416,6 @@ export class Kernel {
     const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
     return this._record.device.gpu.createBindGroup({ layout: this.#layout, entries });
   }
-}
-
-/** Arguments, of which only numbers are asked for. */
-interface Numbers {
-  at(index: number): unknown;
 }
 
 /** A number's buffer, and the number in it. */

@@ -34,7 +34,9 @@ async function requestAdapter(powerPreference: PowerPreference) {
         "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
     );
   }
-  const adapter = await gpu.requestAdapter(powerPreference ? { powerPreference } : {});
+  // Another one fails only for its caller, later, and not for all who share the page's device.
+  const options = PREFERENCES.includes(powerPreference) ? { powerPreference } : {};
+  const adapter = await gpu.requestAdapter(options as GPURequestAdapterOptions);
   if (!adapter) {
     throw new DeviceError(
       "WebGPU found no adapter: the driver may be blocked or missing; see " +
@@ -46,9 +48,7 @@ async function requestAdapter(powerPreference: PowerPreference) {
 
 /** A device with every feature and limit of its adapter: its users cannot add any later. */
 export async function requestAll(powerPreference: PowerPreference): Promise<GPUDevice> {
-  // Another one is refused by fitting(), which does not fail for other libraries.
-  const isKnown = PREFERENCES.includes(powerPreference);
-  const adapter = await requestAdapter(isKnown ? powerPreference : undefined);
+  const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
   for (const name in adapter.limits) {
     const limit = limitOf(adapter, name);
@@ -106,10 +106,7 @@ async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promi
 
 type Request = RequestDeviceOptions & { features?: readonly string[] | undefined };
 
-/**
- * The options, each read once; throws TypeError for those that are none. Limits are checked against the
- * adapter's.
- */
+/** The options, each read once; TypeError for others. Limits are checked against the adapter's. */
 function readRequest(options: RequestDeviceOptions): Request {
   const { features: given, powerPreference, label, ...limits } = options;
   const isIterable = typeof given === "object" && Symbol.iterator in Object(given);

@@ -35,7 +35,8 @@ export async function timed(
           isUsed = true;
           return querySet;
         },
-        ...{ beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 },
+        beginningOfPassWriteIndex: 0,
+        endOfPassWriteIndex: 1,
       };
       // wgpu waits forever for times that are never written, as when a kernel does not compile.
       const encoder = gpu.createCommandEncoder();
@@ -62,10 +63,8 @@ export async function timed(
       );
     }
     if (!isUsed) {
-      throw new TypeError(
-        "timed() measures the pass that gets its timestampWrites, and none did: " +
-          "kernel.run(args, { timestampWrites })",
-      );
+      const way = "kernel.run(args, { timestampWrites })";
+      throw new TypeError(`timed() measures the pass that gets its timestampWrites: ${way}`);
     }
     const { outcome } = operate(record, { what, filters: ["validation"] }, () => {
       const encoder = gpu.createCommandEncoder();

@@ -5,6 +5,7 @@ import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { ManagedTensor, Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
+import { releasing } from "../core/releasing.js";
 import { copyInto, tensorOfSlot } from "./buffers.js";
 import {
   checkCopySource,
@@ -18,15 +19,7 @@ import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, obtain, WATCHED } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, markWritten, setOutcome } from "./record.js";
-import {
-  addSlot,
-  DEFAULT_USAGE,
-  dispose,
-  releaseSlot,
-  retainSlot,
-  slotOf,
-  Usage,
-} from "./references.js";
+import { addSlot, DEFAULT_USAGE, dispose, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
 /** Implements `Tensor.to`. */
@@ -88,8 +81,8 @@ function again(
 
 /** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
 export function write(target: ManagedTensor, source: ManagedTensor): void {
-  const { handle, dtype } = target;
-  checkAlive(slotOf(handle).record);
+  const slot = slotOf(target.handle);
+  checkAlive(slot.record);
   checkUsage(target, "COPY_DST", "writing");
   refuseRecorded(target, true);
   checkOwnWords(target);
@@ -98,15 +91,15 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
     return;
   }
   // Only integers can fail to fit.
+  const { dtype } = target;
   if (dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
-  const { record, facts } = retainSlot(handle); // a getter of the source may release the target
-  try {
-    // Our own small buffers are presumed valid, and writing them cannot fail.
-    const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
-    fill(record, facts, target.start, target.nbytes, source, dtype, mayFail);
-  } finally {
-    releaseSlot(handle);
-  }
+  const { record, facts } = slot;
+  // Our own small buffers are presumed valid, and writing them cannot fail.
+  const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
+  // A getter of the source's memory may release the target.
+  releasing(target.share(), ({ start, nbytes }) =>
+    fill(record, facts, start, nbytes, source, dtype, mayFail),
+  );
 }
 
 function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {

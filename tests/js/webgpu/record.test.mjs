@@ -194,16 +194,14 @@ test("a source may release the tensor that it is written to", () => {
   const written = [];
   device.queue.writeBuffer = (buffer) => written.push(buffer);
   let other;
-  const memory = {
-    get buffer() {
-      if (source !== undefined) x.release();
-      if (source !== undefined) other ??= upload(device);
-      return new ArrayBuffer(16);
-    },
+  const memory = { buffer: new ArrayBuffer(16) };
+  const source = Tensor.fromMemory(memory, 0, { shape: [4], dtype: "float32" });
+  const get = () => {
+    x.release();
+    other ??= upload(device);
+    return new ArrayBuffer(16);
   };
-  let source;
-  source = Tensor.fromMemory(memory, 0, { shape: [4], dtype: "float32" });
-  x.write(source);
+  x.write(Object.defineProperty(memory, "buffer", { get }) && source);
   assert.notEqual(slotOf(other._managed.handle).buffer, written.at(-1));
   other.release();
 });

@@ -119,16 +119,8 @@ for (const [what, options, error] of [
       message: 'features must be a list of names: ["shader-f16"], not "shader-f16"',
     },
   ],
-  [
-    "another kind of adapter",
-    { powerPreference: "fast" },
-    { name: "TypeError", message: /^powerPreference must be low-power or .*, not "fast"$/ },
-  ],
-  [
-    "a limit below 0",
-    { maxBufferSize: -1 },
-    { name: "TypeError", message: "maxBufferSize: -1 is not a number from 0 on" },
-  ],
+  ["another adapter", { powerPreference: "fast" }, { message: /^powerPreference .* not "fast"$/ }],
+  ["a limit below 0", { maxBufferSize: -1 }, { message: /-1 is not a number from 0 on$/ }],
   [
     "an unknown option",
     { maxBuffers: 3 },

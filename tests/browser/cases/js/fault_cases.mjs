@@ -138,7 +138,7 @@ export async function timing_a_bad_kernel_says_so(context) {
   await throws(() => time(bad, y), "KernelError", /untimed/);
   ok((await time(kernel(COPY), z)) >= 0, "another is timed");
   const untimed = () => webgpu.timed(device, () => kernel(COPY).run([x, z]));
-  await throws(untimed, "TypeError", /the pass that gets its timestampWrites, and none did/);
+  await throws(untimed, "TypeError", /the pass that gets its timestampWrites/);
   equal(await z.read(), [1]);
   releaseAll(x, y, z);
 }
