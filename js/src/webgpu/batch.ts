@@ -53,7 +53,7 @@ export interface Call extends Prepared {
   readonly workgroups: RunOptions["workgroups"];
   readonly group: GPUBindGroup;
   /** Arguments that are copied before the pass, and those that are copied back after it. */
-  readonly copiesIn: readonly CopyIn[];
+  readonly copiesIn: readonly { readonly source: GPUBuffer; readonly bound: Bound }[];
   readonly copiesOut: readonly Bound[];
   readonly reads: readonly Extent[];
   readonly writes: readonly Extent[];
@@ -61,13 +61,6 @@ export interface Call extends Prepared {
   readonly prepared: Outcome;
   /** The number that Python gave the call. */
   readonly site: number | undefined;
-}
-
-/** @internal An argument that is copied before each run. */
-interface CopyIn {
-  /** The buffer of the tensor. */
-  readonly source: GPUBuffer;
-  readonly bound: Bound;
 }
 
 /**
@@ -351,7 +344,7 @@ export class Batch {
 function extentsOf(bound: readonly Bound[]) {
   const reads: Extent[] = [];
   const writes: Extent[] = [];
-  const copiesIn: CopyIn[] = [];
+  const copiesIn: { source: GPUBuffer; bound: Bound }[] = [];
   for (const one of bound) {
     const { extent, temporary, written, resource, tensor } = one;
     let own = extent;
@@ -361,10 +354,10 @@ function extentsOf(bound: readonly Bound[]) {
       if (tensor === null) continue;
       copiesIn.push({ source: slotOf(tensor.handle).buffer, bound: one });
       own = extentOf(tensor);
+      if (written) markWritten(own.facts, tensor.start + roundUp(tensor.nbytes, 4));
     }
     (written ? writes : reads).push(own);
     if (written) markWritten(extent.facts, resource.offset + resource.size);
-    if (written && tensor && temporary !== 0) markWritten(own.facts, endOf(tensor));
   }
   return {
     reads,
@@ -372,10 +365,6 @@ function extentsOf(bound: readonly Bound[]) {
     copiesIn,
     copiesOut: bound.filter((one) => one.written && one.temporary),
   };
-}
-
-function endOf(tensor: ManagedTensor): number {
-  return tensor.start + roundUp(tensor.nbytes, 4);
 }
 
 function release({ args, bound }: Call): void {
@@ -392,7 +381,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (copiesIn.length > 0) {
       pass?.end();
       pass = null;
-      for (const copy of copiesIn) copyIn(encoder, copy);
+      for (const { bound } of copiesIn) copyIn(encoder, bound);
     }
     if (pass === null) {
       pass = encoder.beginComputePass();
@@ -415,9 +404,8 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
 }
 
 /** What `bindCopy` does before a single run. */
-function copyIn(encoder: GPUCommandEncoder, { bound }: CopyIn): void {
-  const { resource, written } = bound;
-  const tensor = bound.tensor as ManagedTensor;
+function copyIn(encoder: GPUCommandEncoder, { resource, written, tensor: given }: Bound): void {
+  const tensor = given as ManagedTensor;
   const { buffer, size } = resource;
   if (tensor.nbytes > 0) encodeCopy(encoder, tensor, buffer, 0);
   const words = roundUp(tensor.nbytes, 4);

@@ -366,7 +366,8 @@ export class Kernel {
     // A copy back goes to a buffer that the group does not bind.
     const plain = timestampWrites === undefined && copiesOut.length === 0;
     const sure = known !== undefined && plain && isSure(known, this._isChecked);
-    written.forEach(markBound);
+    // All bytes that are bound may be written.
+    for (const { extent, resource: it } of written) markWritten(extent.facts, it.offset + it.size);
     const touched = touchedBy(bound);
     const alone = [...touched.reads, ...touched.writes].every(
       (extent) => openOutcomes(extent).length === 0,
@@ -422,11 +423,6 @@ export class Kernel {
 interface Uniform {
   readonly facts: BufferRecord;
   value: number | undefined;
-}
-
-/** All bytes that are bound may be written. */
-function markBound({ extent, resource }: Bound): void {
-  markWritten(extent.facts, resource.offset + resource.size);
 }
 
 /** Releases the slots that are only for a submit. */

@@ -30,17 +30,17 @@ export async function timed(
     const what = "reading the GPU's time";
     const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => {
       const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
+      const indices = { beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
       const writes = {
+        ...indices,
         get querySet() {
           isUsed = true;
           return querySet;
         },
-        beginningOfPassWriteIndex: 0,
-        endOfPassWriteIndex: 1,
       };
       // wgpu waits forever for times that are never written, as when a kernel does not compile.
       const encoder = gpu.createCommandEncoder();
-      encoder.beginComputePass({ timestampWrites: writes }).end();
+      encoder.beginComputePass({ timestampWrites: { ...indices, querySet } }).end();
       gpu.queue.submit([encoder.finish()]);
       return {
         writes,
@@ -50,7 +50,6 @@ export async function timed(
     });
     await ask(record, [making]); // or it would make the run invalid
     const { writes, resolved, staging } = result;
-    isUsed = false;
     let returned: unknown;
     const outcomes = collecting(() => {
       returned = run(writes);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { webgpu } from "../../../js/dist/index.js";
-import { requestAll, requestOnce } from "../../../js/dist/webgpu/request.js";
+import { requestOnce } from "../../../js/dist/webgpu/request.js";
 
 const PAGE = Symbol.for("dlpack.device");
 const LIMITS = {
@@ -301,10 +301,4 @@ test("a request for the page's device that fails leaves none", async () => {
   assert.match(one.reason.message, /no memory/);
   assert.match(two.reason.message, /no memory/);
   assert.equal(PAGE in globalThis, false);
-});
-
-test("requestAll() asks for numbers alone", async () => {
-  const asked = adapterWith({ limits: { maxBufferSize: 8, constructor: "x" } });
-  await requestAll();
-  assert.deepEqual(asked.devices, [{ requiredFeatures: [], requiredLimits: { maxBufferSize: 8 } }]);
 });
