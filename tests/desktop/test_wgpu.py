@@ -216,6 +216,14 @@ async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
     never.cancel()
 
 
+async def test_times_are_in_ticks_of_the_queue(monkeypatch, device):
+    if "timestamp-query" not in device.gpu.features:
+        pytest.skip("the adapter has no timestamp-query")
+    monkeypatch.setattr(our_wgpu, "tick", lambda gpu: 0.0, raising=False)
+    with dlw.empty(1, device=device) as x:
+        assert await dlw.webgpu.Kernel(FILL).time(x, workgroups=1) == 0
+
+
 async def test_nothing_is_asked_of_a_device_that_is_known_to_be_lost():
     """The GPU does not say so of every call."""
     gone = await dlw.webgpu.request_device(label="gone")

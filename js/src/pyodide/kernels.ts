@@ -110,9 +110,9 @@ export class Kernels {
     try {
       const kernel = this.#kernels.get(number)?.deref();
       if (kernel === undefined) throw new TypeError(`there is no kernel ${number}`);
-      if (again !== 0) return Number(kernel._again(again, this.#numberAt));
+      if (again !== 0) return Number(kernel._again(again, this.#numbers));
       return this.#call((args, workgroups, site) =>
-        calledAt(site, () => kernel._run(args, { workgroups })),
+        calledAt(site, () => kernel._run(args, workgroups)),
       );
     } catch (error) {
       this.#failure = error;
@@ -120,9 +120,10 @@ export class Kernels {
     }
   }
 
-  /** An argument of the call that C describes, which is a number. */
-  readonly #numberAt = (index: number): number =>
-    this.python.heap.kernelCall()[CALL_ARGUMENTS + 2 * index + 1] as number;
+  /** The arguments of the call that C describes, if they are numbers. */
+  readonly #numbers = {
+    at: (index: number) => this.python.heap.kernelCall()[CALL_ARGUMENTS + 2 * index + 1],
+  };
 
   /**
    * Calls `use` with the kernel call that C describes: its arguments, whose tensors have no hold;

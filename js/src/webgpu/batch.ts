@@ -9,11 +9,11 @@ import {
   type Argument,
   byPosition,
   checkHalf,
-  checkRun,
   checkWorkgroups,
   type Given,
   packNumber,
   type RunOptions,
+  readCounts,
 } from "./checks/calls.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
@@ -53,7 +53,7 @@ export interface Call extends Prepared {
   readonly workgroups: RunOptions["workgroups"];
   readonly group: GPUBindGroup;
   /** Arguments that are copied before the pass, and those that are copied back after it. */
-  readonly copiesIn: readonly CopyIn[];
+  readonly copiesIn: readonly { readonly source: GPUBuffer; readonly bound: Bound }[];
   readonly copiesOut: readonly Bound[];
   readonly reads: readonly Extent[];
   readonly writes: readonly Extent[];
@@ -61,13 +61,6 @@ export interface Call extends Prepared {
   readonly prepared: Outcome;
   /** The number that Python gave the call. */
   readonly site: number | undefined;
-}
-
-/** @internal An argument that is copied before each run. */
-interface CopyIn {
-  /** The buffer of the tensor. */
-  readonly source: GPUBuffer;
-  readonly bound: Bound;
 }
 
 /**
@@ -203,21 +196,23 @@ export class Batch {
     const names = { args: 1, workgroups: 1 } as const;
     checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");
     const given = byPosition(changes.args ?? {});
+    const counts = readCounts(changes.workgroups);
+    const number = Number(index);
     this.#check(); // a getter in `changes` may have released it
-    const at = index < 0 ? index + this.#calls.length : index;
+    const at = number < 0 ? number + this.#calls.length : number;
     const old = this.#calls[at];
     if (old === undefined) {
-      throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${index}`);
+      throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${number}`);
     }
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
     const { _formulas: formulas, _label: label } = old.kernel;
     const nameAt = (i: number) => `${old.kernel._declared(i)?.name}`;
-    // The last argument of formulas may be ours.
-    const isOurs = formulas && /^_(n|sizes)$/.test(nameAt(args.length - 1));
-    const count = args.length - (isOurs ? 1 : 0);
+    // Some arguments of formulas may be ours.
+    const ours = args.map((_, i) => formulas !== "" && /^_(n|sizes|partial)$/.test(nameAt(i)));
+    const count = ours.filter((one) => !one).length;
     for (const [i, value] of given) {
-      if (i < 0 || i >= count) {
+      if (ours[i] !== false) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
           `kernel "${label}" has ${count} arguments, and no number ${i}`,
@@ -234,7 +229,7 @@ export class Batch {
       if (formulas.includes(`f16(${nameAt(i)})`)) checkHalf(value, `binding ${i}`);
       args[i] = value;
     }
-    const workgroups = changes.workgroups ?? old.workgroups;
+    const workgroups = counts ?? old.workgroups;
     const simple = given.every(
       ([i, x]) => typeof x === "number" && typeof old.args[i] === "number",
     );
@@ -286,7 +281,6 @@ export class Batch {
     if (!(kernel instanceof Kernel)) {
       throw new TypeError("a batch records kernels of its own copy of dlpack-web: load one only");
     }
-    checkRun(args, options);
     if (options.timestampWrites) {
       throw new UnsupportedError(
         `kernel "${kernel._label}" cannot be timed in a batch: time it outside`,
@@ -329,8 +323,8 @@ export class Batch {
     const args: (ManagedTensor | number)[] = [];
     let bound: readonly Bound[] = [];
     try {
-      if (Array.isArray(given)) for (const x of given) args.push(managedOf(x)?.share() ?? x);
-      const prepared = kernel._prepare(Array.isArray(given) ? args : given, workgroups);
+      for (const x of given) args.push(managedOf(x)?.share() ?? (x as number));
+      const prepared = kernel._prepare(args, workgroups);
       bound = prepared.bound;
       const { result: group, outcome } = operate(this.#record, kernel._operation(), () =>
         kernel._group(bound),
@@ -350,7 +344,7 @@ export class Batch {
 function extentsOf(bound: readonly Bound[]) {
   const reads: Extent[] = [];
   const writes: Extent[] = [];
-  const copiesIn: CopyIn[] = [];
+  const copiesIn: { source: GPUBuffer; bound: Bound }[] = [];
   for (const one of bound) {
     const { extent, temporary, written, resource, tensor } = one;
     let own = extent;
@@ -360,10 +354,10 @@ function extentsOf(bound: readonly Bound[]) {
       if (tensor === null) continue;
       copiesIn.push({ source: slotOf(tensor.handle).buffer, bound: one });
       own = extentOf(tensor);
+      if (written) markWritten(own.facts, tensor.start + roundUp(tensor.nbytes, 4));
     }
     (written ? writes : reads).push(own);
     if (written) markWritten(extent.facts, resource.offset + resource.size);
-    if (written && tensor && temporary !== 0) markWritten(own.facts, endOf(tensor));
   }
   return {
     reads,
@@ -371,10 +365,6 @@ function extentsOf(bound: readonly Bound[]) {
     copiesIn,
     copiesOut: bound.filter((one) => one.written && one.temporary),
   };
-}
-
-function endOf(tensor: ManagedTensor): number {
-  return tensor.start + roundUp(tensor.nbytes, 4);
 }
 
 function release({ args, bound }: Call): void {
@@ -391,7 +381,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (copiesIn.length > 0) {
       pass?.end();
       pass = null;
-      for (const copy of copiesIn) copyIn(encoder, copy);
+      for (const { bound } of copiesIn) copyIn(encoder, bound);
     }
     if (pass === null) {
       pass = encoder.beginComputePass();
@@ -414,9 +404,8 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
 }
 
 /** What `bindCopy` does before a single run. */
-function copyIn(encoder: GPUCommandEncoder, { bound }: CopyIn): void {
-  const { resource, written } = bound;
-  const tensor = bound.tensor as ManagedTensor;
+function copyIn(encoder: GPUCommandEncoder, { resource, written, tensor: given }: Bound): void {
+  const tensor = given as ManagedTensor;
   const { buffer, size } = resource;
   if (tensor.nbytes > 0) encodeCopy(encoder, tensor, buffer, 0);
   const words = roundUp(tensor.nbytes, 4);

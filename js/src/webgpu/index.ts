@@ -62,7 +62,8 @@ type Synchronous =
  *
  * @param device - the kernel's
  * @param run - runs one kernel with the `timestampWrites` that it is given, before it returns
- * @throws UnsupportedError if the device lacks "timestamp-query"; TypeError for an async function
+ * @throws UnsupportedError if the device lacks "timestamp-query"; TypeError for an async
+ * function, or one whose pass does not get the `timestampWrites`
  */
 export async function timed(
   device: GPUDevice,

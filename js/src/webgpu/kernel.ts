@@ -7,13 +7,15 @@ import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from 
 import {
   type Argument,
   checkArgumentCount,
-  checkRun,
   checkSource,
   checkWorkgroups,
   countOf,
   type Given,
   packNumber,
+  RUN_OPTIONS,
   type RunOptions,
+  readArguments,
+  readCounts,
 } from "./checks/calls.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
@@ -180,22 +182,29 @@ export class Kernel {
   /** @internal */
   run(args: readonly Given[], options?: RunOptions): void;
   run(args: readonly Given[], options: RunOptions = {}): void {
-    this._run(args, options);
+    const given = readArguments(args);
+    checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
+    const { workgroups, timestampWrites } = options;
+    this._run(given, readCounts(workgroups), timestampWrites);
   }
 
-  /** @internal Returns a number with which {@link _again} may run the same call; 1: there is none. */
-  _run(args: readonly Given[], options: RunOptions): number {
+  /**
+   * @internal The same, of lists that are ours. Returns a number with which {@link _again} may run the call
+   * again; 1: there is none.
+   */
+  _run(
+    args: readonly Given[],
+    workgroups: RunOptions["workgroups"],
+    timestampWrites?: TimestampWrites,
+  ): number {
     if (recording.batch !== null) {
-      recording.batch._record(this, args, options);
+      recording.batch._record(this, args, { workgroups, timestampWrites });
       return 1;
     }
     checkAlive(this._record);
-    checkRun(args, options);
-    const { workgroups, timestampWrites } = options;
     if (timestampWrites === undefined) {
       const known = this.#known.find(args, workgroups);
-      const number = (index: number) => args[index] as number;
-      if (known?.call && this.#repeat(known, known.call, number)) return known.call.number;
+      if (known?.call && this.#repeat(known, known.call, args)) return known.call.number;
     }
     const prepared = this._prepare(args, workgroups, true);
     try {
@@ -216,26 +225,30 @@ export class Kernel {
    *
    * @returns whether it ran: else it may fail, or is no longer known
    */
-  _again(number: number, numberAt: (index: number) => number): boolean {
+  _again(number: number, args: Pick<readonly unknown[], "at">): boolean {
     if (recording.batch !== null || this._record.lost !== null) return false;
     const known = this.#known.numbered(number);
-    return known?.call ? this.#repeat(known, known.call, numberAt) : false;
+    return known?.call ? this.#repeat(known, known.call, args) : false;
   }
 
   /** Runs a known call if it cannot fail. */
-  #repeat(known: Known, call: KnownCall, numberAt: (index: number) => number): boolean {
+  #repeat(known: Known, call: KnownCall, args: Pick<readonly unknown[], "at">): boolean {
     if (!isSure(known, this._isChecked)) return false;
-    const { bound, group, watched } = known;
-    const { reads, writes, groups } = call;
+    const { bound, group } = known;
     const { numbers } = call.marks;
     for (let at = 0; at < numbers.length; at++) {
       const i = numbers[at] as number;
-      if (this.#uniform(numberAt(i), i) !== bound[i]?.extent.facts) return false;
+      if (this.#uniform(args.at(i) as number, i) !== bound[i]?.extent.facts) return false;
     }
-    const encode = () => this.#encode(group, groups);
-    if (isQuiet(known)) encode();
-    else operate(this._record, { what: "", reads, writes, after: [watched] }, encode);
+    if (isQuiet(known)) this.#encode(group, call.groups);
+    else this.#follow(known, call);
     return true;
+  }
+
+  /** Runs a known call that fails if the watched one does. A method: a closure costs each call. */
+  #follow({ group, watched }: Known, { reads, writes, groups }: KnownCall): void {
+    const operation = { what: "", reads, writes, after: [watched] };
+    operate(this._record, operation, () => this.#encode(group, groups));
   }
 
   /** @internal Whether it has compiled, and its calls are checked in full. */
@@ -353,7 +366,8 @@ export class Kernel {
     // A copy back goes to a buffer that the group does not bind.
     const plain = timestampWrites === undefined && copiesOut.length === 0;
     const sure = known !== undefined && plain && isSure(known, this._isChecked);
-    written.forEach(markBound);
+    // All bytes that are bound may be written.
+    for (const { extent, resource: it } of written) markWritten(extent.facts, it.offset + it.size);
     const touched = touchedBy(bound);
     const alone = [...touched.reads, ...touched.writes].every(
       (extent) => openOutcomes(extent).length === 0,
@@ -409,11 +423,6 @@ export class Kernel {
 interface Uniform {
   readonly facts: BufferRecord;
   value: number | undefined;
-}
-
-/** All bytes that are bound may be written. */
-function markBound({ extent, resource }: Bound): void {
-  markWritten(extent.facts, resource.offset + resource.size);
 }
 
 /** Releases the slots that are only for a submit. */

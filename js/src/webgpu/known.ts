@@ -28,7 +28,7 @@ interface TensorMark {
 /** null: any number; else a {@link TensorMark}, or another argument itself. */
 type Mark = object | null;
 
-/** Arguments and workgroups, as they were given. */
+/** Arguments and workgroups, which nobody changes afterwards. */
 export class Marks {
   /** The positions of numbers. */
   readonly numbers: readonly number[];
@@ -38,7 +38,7 @@ export class Marks {
   constructor(args: readonly Given[], workgroups?: RunOptions["workgroups"]) {
     this.#args = args.map(markOf);
     this.numbers = this.#args.flatMap((mark, i) => (mark === null ? [i] : []));
-    this.#workgroups = Array.isArray(workgroups) ? [...workgroups] : workgroups;
+    this.#workgroups = workgroups;
   }
 
   /** Whether these are the same tensors, with any numbers where numbers were. */

@@ -1,4 +1,5 @@
 import type { GPUDevice } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 /**
@@ -19,6 +20,7 @@ const lazy = () => import("./lazy.js");
  * @throws as {@link requestDevice}
  */
 export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
+  checkOptions(options, "pageDevice()", null, 'powerPreference: "low-power"');
   for (;;) {
     const found = page[PAGE];
     if (found === undefined) {

@@ -8,7 +8,10 @@ import { enter, find, leave } from "./slots.js";
 import { type DeviceRecord, type Slot, state } from "./state.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
-export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 } as const;
+export const Usage = {
+  ...{ MAP_READ: 1, MAP_WRITE: 2, COPY_SRC: 4, COPY_DST: 8, INDEX: 16, VERTEX: 32 },
+  ...{ UNIFORM: 64, STORAGE: 128, INDIRECT: 256, QUERY_RESOLVE: 512 },
+} as const;
 
 /** The default usage of buffers made here: all uses of tensors. */
 export const DEFAULT_USAGE = Usage.STORAGE | Usage.UNIFORM | Usage.COPY_SRC | Usage.COPY_DST;

@@ -34,7 +34,9 @@ async function requestAdapter(powerPreference: PowerPreference) {
         "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
     );
   }
-  const adapter = await gpu.requestAdapter(powerPreference ? { powerPreference } : {});
+  // Another one fails only for its caller, later, and not for all who share the page's device.
+  const options = PREFERENCES.includes(powerPreference) ? { powerPreference } : {};
+  const adapter = await gpu.requestAdapter(options as GPURequestAdapterOptions);
   if (!adapter) {
     throw new DeviceError(
       "WebGPU found no adapter: the driver may be blocked or missing; see " +
@@ -49,7 +51,7 @@ export async function requestAll(powerPreference: PowerPreference): Promise<GPUD
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
   for (const name in adapter.limits) {
-    const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
+    const limit = limitOf(adapter, name);
     if (typeof limit === "number") requiredLimits[name] = limit;
   }
   const requiredFeatures = [...adapter.features] as GPUFeatureName[];
@@ -57,11 +59,9 @@ export async function requestAll(powerPreference: PowerPreference): Promise<GPUD
 }
 
 /** The page's device, registered, or one of the caller's own if that lacks an option. */
-export async function fitting(
-  device: GPUDevice,
-  options: RequestDeviceOptions,
-): Promise<GPUDevice> {
-  if (!suffices(device, options)) return requestDevice(options);
+export async function fitting(device: GPUDevice, given: RequestDeviceOptions): Promise<GPUDevice> {
+  const options = readRequest(given);
+  if (!(await suffices(device, options))) return requestDevice(options);
   useDevice(device);
   return device;
 }
@@ -75,15 +75,23 @@ export async function fittingIfAlive(
   return lost ? undefined : fitting(device, options);
 }
 
-function suffices(device: GPUDevice, options: RequestDeviceOptions): boolean {
-  const { features = [], powerPreference, label, ...limits } = options;
-  for (const name of features) if (!device.features.has(name)) return false;
-  return Object.entries(limits).every(([name, asked]) => {
-    const has = (device.limits as unknown as Record<string, number | undefined>)[name];
-    if (asked === undefined || asked === Number.POSITIVE_INFINITY) return true;
-    return has !== undefined && (name.startsWith("min") ? has <= asked : has >= asked);
-  });
+async function suffices(device: GPUDevice, options: Request): Promise<boolean> {
+  const { features, powerPreference, label, ...limits } = options;
+  if (!(features ?? []).every((name) => device.features.has(name))) return false;
+  for (const [name, asked] of Object.entries(limits)) {
+    if (asked === undefined) continue;
+    const most = asked === Number.POSITIVE_INFINITY;
+    const wanted = most ? limitOf(await requestAdapter(powerPreference), name) : asked;
+    const has = limitOf(device, name);
+    // requestDevice() refuses what is no limit.
+    if (typeof has !== "number" || typeof wanted !== "number" || wanted < 0) return false;
+    if (!(name.startsWith("min") ? has <= wanted : has >= wanted)) return false;
+  }
+  return true;
 }
+
+const limitOf = ({ limits }: { limits: unknown }, name: string) =>
+  (limits as Record<string, unknown>)[name];
 
 async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promise<GPUDevice> {
   let device: GPUDevice;
@@ -96,8 +104,13 @@ async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promi
   return device;
 }
 
-/** Throws TypeError for options that are none; limits are checked against the adapter's. */
-function checkRequest(features: unknown, powerPreference: unknown, label: unknown): void {
+type Request = RequestDeviceOptions & { features?: readonly string[] | undefined };
+
+/** The options, each read once; TypeError for others. Limits are checked against the adapter's. */
+function readRequest(options: RequestDeviceOptions): Request {
+  const { features: given, powerPreference, label, ...limits } = options;
+  const isIterable = typeof given === "object" && Symbol.iterator in Object(given);
+  const features = (isIterable ? [...given] : given) as Request["features"];
   const refuse = (name: string, needed: string, given: unknown) => {
     const shown = typeof given === "string" ? `"${given.slice(0, 100)}"` : textOf(given);
     throw new TypeError(`${name} must be ${needed}, not ${shown}`);
@@ -110,6 +123,7 @@ function checkRequest(features: unknown, powerPreference: unknown, label: unknow
     refuse("powerPreference", PREFERENCES.join(" or "), powerPreference);
   }
   if (label != null && typeof label !== "string") refuse("label", "a string", label);
+  return { ...limits, features, powerPreference, label };
 }
 
 const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
@@ -118,15 +132,12 @@ const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
 export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
   const example = 'maxBufferSize: 2 ** 30, powerPreference: "high-performance"';
   checkOptions(options, "requestDevice()", null, example);
-  const { features: given, powerPreference, label, ...limits } = options;
-  const isIterable = typeof given === "object" && Symbol.iterator in Object(given);
-  const features = isIterable ? [...given] : given;
-  checkRequest(features, powerPreference, label);
+  const { features, powerPreference, label, ...limits } = readRequest(options);
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
   const said = Object.entries(limits).filter(([, asked]) => asked !== undefined);
   for (const [name, asked] of Object.entries({ ...DEFAULT_LIMITS, ...Object.fromEntries(said) })) {
-    const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
+    const limit = limitOf(adapter, name);
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(
         // In Python: no_limit(name, given)

@@ -4,7 +4,6 @@ import { checkAlive, nameOf, useDevice } from "./device.js";
 import { ask, collecting, mapAfter, operate, readMapped } from "./faults.js";
 import { Usage } from "./references.js";
 
-const QUERY_RESOLVE = 0x200;
 const MAKING = ["validation", "out-of-memory"] as const;
 
 /** Implements `webgpu.timed`. */
@@ -26,18 +25,26 @@ export async function timed(
     made.push(one);
     return one;
   };
+  let isUsed = false;
   try {
     const what = "reading the GPU's time";
     const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => {
       const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
-      const writes = { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+      const indices = { beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+      const writes = {
+        ...indices,
+        get querySet() {
+          isUsed = true;
+          return querySet;
+        },
+      };
       // wgpu waits forever for times that are never written, as when a kernel does not compile.
       const encoder = gpu.createCommandEncoder();
-      encoder.beginComputePass({ timestampWrites: writes }).end();
+      encoder.beginComputePass({ timestampWrites: { ...indices, querySet } }).end();
       gpu.queue.submit([encoder.finish()]);
       return {
         writes,
-        resolved: keep(gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC })),
+        resolved: keep(gpu.createBuffer({ size: 16, usage: Usage.QUERY_RESOLVE | Usage.COPY_SRC })),
         staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
       };
     });
@@ -53,6 +60,10 @@ export async function timed(
         "timed() measures what its function submits before it returns, and this one is async: await " +
           "what it needs first, then call timed(device, (timestampWrites) => kernel.run(…))",
       );
+    }
+    if (!isUsed) {
+      const way = "kernel.run(args, { timestampWrites })";
+      throw new TypeError(`timed() measures the pass that gets its timestampWrites: ${way}`);
     }
     const { outcome } = operate(record, { what, filters: ["validation"] }, () => {
       const encoder = gpu.createCommandEncoder();

@@ -5,6 +5,7 @@ import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { ManagedTensor, Storage } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
+import { releasing } from "../core/releasing.js";
 import { copyInto, tensorOfSlot } from "./buffers.js";
 import {
   checkCopySource,
@@ -95,7 +96,10 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
   const { record, facts } = slot;
   // Our own small buffers are presumed valid, and writing them cannot fail.
   const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
-  fill(record, facts, target.start, target.nbytes, source, dtype, mayFail);
+  // A getter of the source's memory may release the target.
+  releasing(target.share(), ({ start, nbytes }) =>
+    fill(record, facts, start, nbytes, source, dtype, mayFail),
+  );
 }
 
 function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {

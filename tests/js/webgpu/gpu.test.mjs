@@ -211,6 +211,8 @@ test("a tensor that is on the device already is shared", () => {
   const tensor = over(fakeBuffer(), device);
   const second = tensor.to(device);
   assert.equal(second.buffer, tensor.buffer);
+  const other = { name: "UnsupportedError", message: /\.VERTEX; .* has COPY_SRC \| .*VERTEX too$/ };
+  assert.throws(() => tensor.to(device, { usage: 32 }), other);
   tensor.release();
   assert.equal(second.released, false);
   second.release();

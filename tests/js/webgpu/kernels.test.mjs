@@ -86,6 +86,11 @@ test("without workgroups there is an invocation for each element that is written
   }
 });
 
+const SUM = {
+  ...{ inputs: "f32 x", outputs: "f32 y" },
+  ...{ map: "x", reduce: "a + b", postMap: "y = a", identity: 0 },
+};
+
 test("workgroups are one to three numbers", () => {
   const { gpu, log } = fakeDevice();
   const kernel = new webgpu.Kernel(gpu, source("f32"));
@@ -104,6 +109,52 @@ test("workgroups are one to three numbers", () => {
     kernel.run([fresh(gpu, 4)], { workgroups });
     assert.deepEqual(log.dispatched.pop(), expected);
   }
+  const counts = [2];
+  const record = () => kernel.run([fresh(gpu, 4)], { workgroups: counts });
+  const batch = webgpu.batch(gpu).record(record);
+  counts[0] = 3;
+  batch.update(0, { workgroups: counts });
+  counts[0] = 4;
+  batch.update(0, { args: { 0: fresh(gpu, 4) } }); // those that were recorded stay
+  batch.run();
+  assert.deepEqual(log.dispatched.pop(), [3, 1, 1]);
+});
+
+test("arguments and options are read once, before they are checked", () => {
+  const { gpu, log } = fakeDevice();
+  const copy = { inputs: "f32 x", outputs: "f32 y", operation: "y = x" };
+  for (const [kernel, name] of [
+    [
+      new webgpu.Kernel(gpu, `@group(0) @binding(1) var<storage> y: f32; ${source("f32")}`),
+      "workgroups",
+    ],
+    [new webgpu.ElementwiseKernel(gpu, copy), "size"],
+    [new webgpu.ReductionKernel(gpu, SUM), "axis"],
+  ]) {
+    for (const known of [false, true]) {
+      const [x, y] = [fresh(gpu, 1), fresh(gpu, 1).reshape(name === "axis" ? [] : [1])];
+      if (known) for (let i = 0; i < 2; i++) kernel.run([x, y]);
+      const before = log.dispatched.length;
+      let reads = 0;
+      const args = Object.defineProperty([x, y], 1, { get: () => [y, reads++][0] });
+      const option = () => [reads++, x.release()][1];
+      const options = Object.defineProperty({}, name, { get: option, enumerable: true });
+      assert.throws(() => kernel.run(args, options), { name: "ReleasedError" });
+      assert.deepEqual([reads, log.dispatched.length - before], [2, 0], `${name}, ${known}`);
+    }
+  }
+});
+
+test("after an error of the device a reduction has other sizes", () => {
+  const { gpu, log } = fakeDevice();
+  const sum = new webgpu.ReductionKernel(gpu, SUM);
+  const [x, y] = [fresh(gpu, 4), fresh(gpu, 1).reshape([])];
+  const groupsAfter = (errors) => {
+    useDevice(gpu).errors += errors;
+    sum.run([x, y]);
+    return log.groups.length;
+  };
+  assert.deepEqual([0, 0, 1, 0].map(groupsAfter), [1, 1, 2, 2]);
 });
 
 test("the bind groups of the last eight arguments are kept, the oldest goes first", () => {
@@ -338,5 +389,11 @@ test("updates of formulas take what their parameters are given in a call", () =>
   assert.throws(() => update({ 4: 2 }), /has 4 arguments, and no number 4$/);
   update({ 1: 65504, 2: 65505 });
   update({ 1: -Infinity });
-  for (const one of [batch, host, x, y]) one.release();
+  const [many, sum] = [fresh(gpu, 9000), new webgpu.ReductionKernel(gpu, SUM)];
+  const passes = webgpu.batch(gpu).record(() => sum.run([many]).release());
+  for (const [call, partial] of [0, 1].map((i) => [i, 1 - i])) {
+    const replace = () => passes.update(call, { args: { [partial]: many } });
+    assert.throws(replace, { message: /has 1 arguments, and no number/ });
+  }
+  for (const one of [batch, host, x, y, passes, many]) one.release();
 });

@@ -188,6 +188,24 @@ test("a buffer that others have is written under watch, however small", () => {
   x.release();
 });
 
+test("a source may release the tensor that it is written to", () => {
+  const device = fakeDevice();
+  const x = upload(device);
+  const written = [];
+  device.queue.writeBuffer = (buffer) => written.push(buffer);
+  let other;
+  const memory = { buffer: new ArrayBuffer(16) };
+  const source = Tensor.fromMemory(memory, 0, { shape: [4], dtype: "float32" });
+  const get = () => {
+    x.release();
+    other ??= upload(device);
+    return new ArrayBuffer(16);
+  };
+  x.write(Object.defineProperty(memory, "buffer", { get }) && source);
+  assert.notEqual(slotOf(other._managed.handle).buffer, written.at(-1));
+  other.release();
+});
+
 test("a buffer whose last work failed does not wait in the pool", () => {
   const device = fakeDevice();
   const x = upload(device);

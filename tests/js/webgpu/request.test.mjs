@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { webgpu } from "../../../js/dist/index.js";
-import { requestAll, requestOnce } from "../../../js/dist/webgpu/request.js";
+import { requestOnce } from "../../../js/dist/webgpu/request.js";
 
 const PAGE = Symbol.for("dlpack.device");
 const LIMITS = {
@@ -119,6 +119,8 @@ for (const [what, options, error] of [
       message: 'features must be a list of names: ["shader-f16"], not "shader-f16"',
     },
   ],
+  ["another adapter", { powerPreference: "fast" }, { message: /^powerPreference .* not "fast"$/ }],
+  ["a limit below 0", { maxBufferSize: -1 }, { message: /-1 is not a number from 0 on$/ }],
   [
     "an unknown option",
     { maxBuffers: 3 },
@@ -156,6 +158,8 @@ for (const [what, options, error] of [
   test(`${what} is refused before a device is asked for`, async () => {
     const asked = adapterWith();
     await assert.rejects(webgpu.requestDevice(options), error);
+    globalThis[PAGE] = fakeDevice();
+    await assert.rejects(webgpu.pageDevice(options), error);
     assert.deepEqual(asked.devices, []);
   });
 }
@@ -253,13 +257,17 @@ for (const options of [
   { features: ["subgroups"] },
   { maxBufferSize: 4096 },
   { minUniformBufferOffsetAlignment: 128 },
+  { features: new Set(["subgroups"]).values() },
+  { maxBindGroups: Number.POSITIVE_INFINITY },
 ]) {
   test(`what the page's device lacks gets a device of its own: ${JSON.stringify(options)}`, async () => {
     const asked = adapterWith({ features: ["subgroups"] });
     const theirs = fakeDevice();
     globalThis[PAGE] = theirs;
     assert.equal(await webgpu.pageDevice({ maxBufferSize: 256 }), theirs);
-    assert.notEqual(await webgpu.pageDevice(options), theirs);
+    const own = await webgpu.pageDevice(options);
+    assert.notEqual(own, theirs);
+    assert.ok(own.features.has("subgroups"));
     assert.equal(asked.devices.length, 1);
     assert.equal(globalThis[PAGE], theirs);
   });
@@ -293,10 +301,4 @@ test("a request for the page's device that fails leaves none", async () => {
   assert.match(one.reason.message, /no memory/);
   assert.match(two.reason.message, /no memory/);
   assert.equal(PAGE in globalThis, false);
-});
-
-test("requestAll() asks for numbers alone", async () => {
-  const asked = adapterWith({ limits: { maxBufferSize: 8, constructor: "x" } });
-  await requestAll();
-  assert.deepEqual(asked.devices, [{ requiredFeatures: [], requiredLimits: { maxBufferSize: 8 } }]);
 });

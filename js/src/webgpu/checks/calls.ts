@@ -6,7 +6,7 @@ import { type DType, laneName } from "../../core/dtype.js";
 import { cut, tagOf, textOf, UnsupportedError } from "../../core/errors.js";
 import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
-import { checkOptions } from "../../core/options.js";
+import type { Names } from "../../core/options.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import type { Words } from "../making.js";
 import { roundUp } from "../references.js";
@@ -37,6 +37,8 @@ export interface RunOptions {
   /** Where the pass writes its times: see `webgpu.timed`. */
   timestampWrites?: TimestampWrites | undefined;
 }
+
+export const RUN_OPTIONS: Names<RunOptions> = { workgroups: 1, timestampWrites: 1 };
 
 /** The scalars of WGSL by DLPack's code and bits of a lane. */
 const SCALARS: Record<string, Scalar> = {
@@ -141,18 +143,16 @@ export function byPosition(given: unknown): [at: number, value: Given][] {
   });
 }
 
-/** Throws TypeError for arguments of a run that are no array. */
-export function checkArguments(args: unknown): void {
-  if (Array.isArray(args)) return;
+/** The arguments of a run, each read once: a getter may run any code. Throws TypeError for no array. */
+export function readArguments<T>(args: readonly T[]): T[] {
+  if (Array.isArray(args)) return [...args];
   const given = isTensor(args) ? textOf(args) : tagOf(args);
   throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
 }
 
-/** Throws TypeError for arguments and options of a run that are none. */
-export function checkRun(args: unknown, options: unknown): void {
-  checkArguments(args);
-  const names = { workgroups: 1, timestampWrites: 1 } as const;
-  checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
+/** The workgroups, each read once, which {@link checkWorkgroups} checks. */
+export function readCounts(given: RunOptions["workgroups"]): RunOptions["workgroups"] {
+  return Array.isArray(given) ? [...given] : given;
 }
 
 export function checkWorkgroups(

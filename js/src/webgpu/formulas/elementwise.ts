@@ -1,7 +1,7 @@
 import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
-import type { Argument } from "../checks/calls.js";
+import { type Argument, readArguments } from "../checks/calls.js";
 import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
 import type { Results } from "./results.js";
 import { DEFINITION, type Given, named, namesOf, resultsOf, Signature } from "./signature.js";
@@ -79,10 +79,12 @@ export class ElementwiseKernel<O extends string = string> {
    */
   run(args: readonly Argument[], options: ElementwiseRunOptions = {}): Results<O> {
     checkOptions<ElementwiseRunOptions>(options, "run()", { size: 1 }, "size: 4");
-    const again = this.#signature.again(args, options.size);
+    const { size } = options;
+    const own = readArguments(args);
+    const again = this.#signature.again(own, size);
     if (again) return resultsOf(again);
-    const given = this.#signature.sort(args);
-    const shape = this.#shape(given, options.size);
+    const given = this.#signature.sort(own);
+    const shape = this.#shape(given, size);
     return this.#signature.onto(given, shape, (outputs) => this.#run(given, outputs));
   }
 
@@ -140,8 +142,8 @@ export class ElementwiseKernel<O extends string = string> {
     if (countsElements(outs)) args.push(size);
     const names = [...namesOf(params.filter(isBound)), ...namesOf(outs), "n"];
     const kernel = this.#kernel(kinds);
-    const options = { workgroups: grid(size / PER_INVOCATION) };
-    const run = (again: readonly Argument[]) => named(names, () => kernel.run(again, options));
+    const workgroups = grid(size / PER_INVOCATION);
+    const run = (again: readonly Argument[]) => named(names, () => kernel._run(again, workgroups));
     run(args);
     if (args.length === kinds.length + outs.length) this.#signature.keep(given, run);
   }

@@ -3,7 +3,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { sizeOf } from "../../core/shape.js";
 import type { Tensor } from "../../core/tensor.js";
-import type { Argument } from "../checks/calls.js";
+import { type Argument, readArguments } from "../checks/calls.js";
 import { Words } from "../making.js";
 import {
   formula,
@@ -141,21 +141,23 @@ export class ReductionKernel<O extends string = string> {
     const signature = this.#signature;
     checkOptions<ReductionRunOptions>(options, "run()", { axis: 1, keepdims: 1 }, "axis: 0");
     const { axis, keepdims } = options;
-    const how = `${JSON.stringify([axis, keepdims])}${axis}`; // NaN alone is null there
-    const again = signature.again(args, how);
+    const axes = axesOf(axis);
+    const own = readArguments(args);
+    // After an error of the device, the buffers of the sizes may be invalid.
+    const how = `${axes} ${!!keepdims} ${signature.record.errors}`;
+    const again = signature.again(own, how);
     if (again) return resultsOf(again);
-    const given = signature.sort(args);
+    const given = signature.sort(own);
     const { shape } = given;
     if (shape === null) {
       throw new RangeError(`kernel "${signature.name}" needs a tensor to reduce`);
     }
-    const isReduced = axesOf(axis, shape);
+    const isReduced = reducedOf(axes, shape);
     const left = shape.flatMap((n, at) => (isReduced[at] ? (keepdims ? [1] : []) : [n]));
     signature.checkOutputs(given.outputs, left, "the result has");
     return signature.onto(given, left, (outputs) => {
       const count = sizeOf(left);
       if (count === 0) return;
-      // After an error of the device, the buffers of the sizes may be invalid.
       const key = [given.kinds, shape, isReduced, signature.record.errors].join("|");
       const passes = this.#passes.get(key) ?? this.#prepare(given.kinds, shape, isReduced, count);
       this.#run(given, outputs, passes, how);
@@ -220,12 +222,12 @@ export class ReductionKernel<O extends string = string> {
     ];
     const kernel = this.#kernel(kinds, pass);
     const [count = 0, lanes = 0, , chunks = 0] = words;
-    const options = { workgroups: grid(count * chunks * lanes) };
+    const workgroups = grid(count * chunks * lanes);
     const given = new Words(record, words);
     const [, components = "1"] = /^vec(\d)/.exec(this.#what.type) ?? [];
     return {
       elements: count * chunks * Number(components),
-      run: (args) => named(names, () => kernel.run([...args, given], options)),
+      run: (args) => named(names, () => kernel._run([...args, given], workgroups)),
     };
   }
 
@@ -235,14 +237,19 @@ export class ReductionKernel<O extends string = string> {
   }
 }
 
+/** The axes that are given, each read once; null: all. */
+function axesOf(given: ReductionRunOptions["axis"]): readonly number[] | null {
+  if (given === undefined || given === null) return null;
+  const axes = [given].flat();
+  if (axes.every(Number.isInteger)) return axes;
+  throw new TypeError(`axis must be integers or null, not ${textOf(given)}`);
+}
+
 /** Which axes are reduced. */
-function axesOf(given: ReductionRunOptions["axis"], shape: readonly number[]): boolean[] {
-  const isReduced = shape.map(() => (given ?? null) === null);
+function reducedOf(axes: readonly number[] | null, shape: readonly number[]): boolean[] {
+  const isReduced = shape.map(() => axes === null);
   const { length: ndim } = shape;
-  for (const axis of [given ?? []].flat()) {
-    if (!Number.isInteger(axis)) {
-      throw new TypeError(`axis must be integers or null, not ${textOf(given)}`);
-    }
+  for (const axis of axes ?? []) {
     const at = axis < 0 ? axis + ndim : axis;
     if (isReduced[at] !== false) {
       const why = isReduced[at] ? "given twice" : "out of bounds";

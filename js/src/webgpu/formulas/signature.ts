@@ -9,14 +9,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice } from "../buffers.js";
-import {
-  type Argument,
-  checkArguments,
-  checkHalf,
-  narrowed,
-  tensorOf,
-  wide,
-} from "../checks/calls.js";
+import { type Argument, checkHalf, narrowed, tensorOf, wide } from "../checks/calls.js";
 import { slotOn } from "../checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "../device.js";
 import { Kernel } from "../kernel.js";
@@ -71,7 +64,7 @@ export class Signature {
 
   /** Runs the last call again, if it is the same; its outputs, else undefined. */
   again(args: readonly Argument[], how?: unknown): readonly Argument[] | undefined {
-    const last = Array.isArray(args) ? this.#last : null;
+    const last = this.#last;
     if (last === null || last.how !== how || !last.marks.fit(args)) return undefined;
     last.run(args);
     return args.slice(this.inputs.length);
@@ -86,7 +79,6 @@ export class Signature {
   /** Each argument with its parameter; throws if one does not fit it. */
   sort(args: readonly Argument[]): Given {
     const { inputs, outputs } = this;
-    checkArguments(args);
     const params = [...inputs, ...outputs];
     if (args.length !== inputs.length && args.length !== params.length) {
       throw new TypeError(

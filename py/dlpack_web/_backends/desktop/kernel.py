@@ -83,7 +83,7 @@ class Kernel(kernel.Kernel):
 
         await wgpu.finish(attempt(record, what, read))
         begin, end = staging.read_mapped().cast("Q")
-        return float(end - begin) / 1e6  # WebGPU counts nanoseconds
+        return float(end - begin) * wgpu.tick(gpu) / 1e6
 
     def _dispatch(
         self, bound: Sequence[Bound], groups: Counts, timestamps: Any

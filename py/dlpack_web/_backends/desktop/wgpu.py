@@ -92,6 +92,15 @@ def why_lost(gpu: Any) -> str | None:
     return "destroyed" if getattr(gpu, "_poller", gpu) is None else None
 
 
+def tick(gpu: Any) -> float:
+    """Nanoseconds of a unit of timestamps. WebGPU, as Dawn, resolves nanoseconds, and
+    wgpu-native the GPU's own ticks."""
+    if dawn.has(gpu):
+        return 1.0
+    queue = gpu.queue._internal
+    return float(wgpu().backends.wgpu_native.lib.wgpuQueueGetTimestampPeriod(queue))
+
+
 def turn() -> AbstractContextManager[Any]:
     """A context for calls that must only raise errors of this thread."""
     return dawn.turn(wgpu())

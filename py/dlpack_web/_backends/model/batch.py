@@ -77,12 +77,12 @@ class Calls[Each: Recorded]:
                 raise _core.ReleasedError("the batch was released meanwhile")
             old = calls[index]
             kernel, merged = old.kernel, list(old.args)
-            formulas, count = kernel.formulas, len(merged)
-            # The last argument of formulas may be ours.
-            if formulas and kernel.name_of(count - 1) in ("_n", "_sizes"):
-                count -= 1
+            formulas, names = kernel.formulas, map(kernel.name_of, range(len(merged)))
+            # Some arguments of formulas may be ours.
+            ours = [formulas and name in ("_n", "_sizes", "_partial") for name in names]
+            count = sum(not one for one in ours)
             for place, arg in zip(places, args, strict=True):
-                if not 0 <= place < count:
+                if not 0 <= place < len(ours) or ours[place]:
                     raise ValueError(messages.no_argument(kernel.label, count, place))
                 if formulas and _shape(arg) != _shape(merged[place]):
                     raise ValueError(messages.other_shape(kernel.label))

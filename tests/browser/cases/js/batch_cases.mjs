@@ -120,7 +120,26 @@ export async function arguments_may_release_the_batch(context) {
     };
     await throws(() => batch.update(0, { args }), "ReleasedError", /the batch was released/);
   }
-  done();
+  const options = (batch) => ({
+    args: { 2: 7 },
+    get workgroups() {
+      batch.release();
+      return 1;
+    },
+  });
+  const recorded = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  await throws(() => recorded.update(0, options(recorded)), "ReleasedError", /was released/);
+  const batch = webgpu.batch(device);
+  const { workgroups } = Object.getOwnPropertyDescriptors(options(batch));
+  const record = () => kernel.run([x, y, 1], Object.defineProperties({}, { workgroups }));
+  await throws(() => batch.record(record), "ReleasedError", /was released/);
+  const list = Object.defineProperty([x, y, 1], 2, {
+    get: () => (other.length === 0 ? (kernel.run([x, y, 2]) ?? 1) : 1),
+  });
+  const other = webgpu.batch(device);
+  other.record(() => kernel.run(list));
+  equal([other.length, await valuesOf(y)], [2, [2]]); // what a getter runs is recorded
+  done(other);
 }
 
 export async function a_formula_is_recorded_for_its_shapes(context) {

@@ -195,7 +195,7 @@ export async function several_axes_are_reduced(context) {
   ]) {
     await throws(() => sum.run([x], { axis }), "RangeError", message);
   }
-  for (const axis of ["0", [[0]], [0.5], {}]) {
+  for (const axis of ["0", [[0]], 0.5, {}, 0n, [0n], Symbol("x"), { toJSON: () => null }]) {
     await throws(() => sum.run([x], { axis }), "TypeError", /^axis must be integers or null/);
   }
   const out = sum.run([x]);
@@ -273,7 +273,6 @@ export async function arguments_that_do_not_fit(context) {
     equal(liveTensors(), before, `tensors after ${message}`);
   }
   await throws(() => sum.run([x], { axis: 1 }), "RangeError", /^axis 1 is out of bounds for shape/);
-  await throws(() => sum.run([x], { axis: 0.5 }), "TypeError", /^axis must be integers or null/);
   await throws(() => sum.run([x], 1), "TypeError", /options of run\(\)/);
   const host = context.library.Tensor.fromTypedArray(Float32Array.of(1));
   await throws(() => sum.run([host]), "DeviceError", /./);

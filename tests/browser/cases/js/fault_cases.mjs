@@ -137,7 +137,8 @@ export async function timing_a_bad_kernel_says_so(context) {
     );
   await throws(() => time(bad, y), "KernelError", /untimed/);
   ok((await time(kernel(COPY), z)) >= 0, "another is timed");
-  ok((await webgpu.timed(device, () => {})) >= 0, "what does nothing");
+  const untimed = () => webgpu.timed(device, () => kernel(COPY).run([x, z]));
+  await throws(untimed, "TypeError", /the pass that gets its timestampWrites/);
   equal(await z.read(), [1]);
   releaseAll(x, y, z);
 }

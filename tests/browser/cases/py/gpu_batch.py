@@ -150,6 +150,8 @@ async def test_a_formula_is_recorded_for_its_shapes():
         with dlw.webgpu.batch() as b:
             plus(x, 1, y)
             total(x, s)
+            with upload([1] * 9000) as many:
+                total(many, s)
         others = [same[:5], same.reshape((2, 3)), upload([1] * 999), upload(3), 7]
         for call, name in (0, "plus"), (1, "reduce_kernel"):
             for other in others:
@@ -160,11 +162,16 @@ async def test_a_formula_is_recorded_for_its_shapes():
             b.update(0, {1: same})
         with pytest.raises(ValueError, match="has 2 arguments, and no number 2"):
             b.update(1, {2: 7})  # the sizes, which a call is not given
+        for call, partial in (2, 1), (3, 0):  # the results of the first pass
+            with pytest.raises(
+                ValueError, match=rf"1 arguments, and no number {partial}"
+            ):
+                b.update(call, {partial: x})
         b.update(0, {0: same, 1: 10})
         b.update(1, {0: same})
         b.run()
         assert (await y.to_host()).tolist() == [12] * 6
-        assert (await s.to_host()) == 12
+        assert (await s.to_host()) == 9000
         b.release()
         for other in others[:-1]:
             other.release()
