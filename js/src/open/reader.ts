@@ -126,7 +126,8 @@ export class Reader {
       let chunks: Chunks;
       if (part && nbytes === 0) chunks = nothing();
       else if (part && this.source.way === "any" && !entry.member?.deflated) {
-        const plan = planOf(part, what, this.source.remote === true, options.whole);
+        const { remote = false, unversioned } = this.source;
+        const plan = planOf(part, what, remote, options.whole, unversioned ? 1 : undefined);
         chunks = this.#blocks(entry, plan, what, signal);
       } else {
         const plan = part && this.#planOfAll(part, entry, what, options);
@@ -170,6 +171,7 @@ export class Reader {
       if (coming.length > AHEAD) yield* next();
     }
     while (coming.length > 0) yield* next();
+    if (count > 1 && source.unversioned) throw changed(source.name);
   }
 
   /** How a part is read if everything before its last byte has to be. @throws if that was not asked for */

@@ -146,6 +146,39 @@ test("a connection that breaks is taken up where it broke, of a file with a stro
   }
 });
 
+for (const [which, headersOf] of Object.entries(VALIDATORS))
+  test(`strided rows are of one version, or an error: ${which}`, async () => {
+    const shape = [10, 40_000];
+    const versions = [];
+    for (const value of [1, 2]) {
+      const tensor = Tensor.fromTypedArray(new Float32Array(400_000).fill(value), { shape });
+      versions.push(new Uint8Array(await (await save({ w: tensor })).arrayBuffer()));
+      tensor.release();
+    }
+    const part = [[0, null, 2]];
+    for (let last = 1; last < 6; last++) {
+      asked = [];
+      answer = (from, to) => {
+        const version = asked.length <= last ? 0 : 1;
+        const sent = versions[version].subarray(from, to);
+        const range = `bytes ${from}-${from + sent.length - 1}/${versions[version].length}`;
+        const headers = { "content-range": range, ...headersOf(version, asked.length) };
+        return new Response(sent, { status: 206, headers });
+      };
+      const file = await open("http://fake/m.safetensors");
+      const loading = file.load("w", { part });
+      const found = await loading.catch((error) => assert.match(error.message, /changed while/));
+      if (found) assert.equal(new Set(found.data).size, 1, `${last}`);
+      found?.release();
+      if (/none|weak|without|same/.test(which)) {
+        const column = { part: [null, [0, 1]] };
+        const message = /scattered: .* would be read with one request, as .*strong ETag.*`whole`/;
+        await assert.rejects(file.load("w", column), { message });
+      }
+      file.close();
+    }
+  });
+
 test("without one it is read from its start again, and parts with an overlap", async () => {
   asked = [];
   answer = (from, to = FIRST.length) => {
