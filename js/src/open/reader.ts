@@ -34,6 +34,13 @@ const SMALL = 4 << 20;
 /** Blocks that are requested before they are needed. */
 const AHEAD = 4;
 
+/**
+ * Files without ranges of which a request is left open, for the next tensor, the oldest first. They
+ * are few: a browser has six connections to a host, and the next request would wait for ever.
+ */
+const left = new Set<Reader>();
+const LEFT = 4;
+
 /** @internal */
 export class Reader {
   /** Ends pending loads when the file is closed. */
@@ -54,6 +61,7 @@ export class Reader {
     private readonly head: Head | null = null,
   ) {
     this.#shared = new SharedReads(source, this.#closing.signal);
+    this.#leave();
   }
 
   /** @throws ReleasedError once it is closed */
@@ -64,6 +72,7 @@ export class Reader {
   close(): void {
     if (this.closed) return;
     this.closed = true;
+    left.delete(this);
     const closed = new ReleasedError(`${this.source.name} was closed`);
     this.#closing.abort(closed);
     this.cursor?.abort(closed);
@@ -115,6 +124,7 @@ export class Reader {
     shared: Cursor | null,
   ): Promise<Tensor> {
     this.check();
+    left.delete(this);
     const part = options.part === undefined ? null : partOf(entry, options.part, what);
     const { type, shape, columns } = part?.loaded ?? entry;
     const { nbytes } = part ?? entry;
@@ -148,7 +158,23 @@ export class Reader {
     } finally {
       linked.stop();
       if (cursor !== shared && cursor !== this.cursor) await cursor?.close();
+      this.#leave();
     }
+  }
+
+  /** Leaves the request of a file open that can be read again; too many are ended. */
+  #leave(): void {
+    if (this.cursor === null || this.head === null || this.source.way !== "again") return;
+    left.add(this);
+    const [oldest] = left;
+    if (left.size > LEFT) (oldest as Reader).#restart();
+  }
+
+  /** Ends the request: the next tensor is read from the start. */
+  #restart(): void {
+    left.delete(this);
+    this.cursor?.abort(undefined);
+    this.cursor = null;
   }
 
   /** The blocks of a part, of which some are requested before they are needed. */
@@ -217,8 +243,7 @@ export class Reader {
             "or open its Blob (await response.blob())",
         );
       }
-      this.cursor.abort(undefined);
-      this.cursor = null;
+      this.#restart();
     }
     this.cursor ??= Cursor.at(source, 0);
     const cursor = this.cursor;

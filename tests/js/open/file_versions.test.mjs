@@ -7,18 +7,18 @@ import { open, save } from "../../../js/dist/open/index.js";
 import { random as randomFrom } from "../random.mjs";
 
 const real = { fetch, setTimeout };
-/** Answers a request: (start, end or undefined) gives a Response. */
+/** Answers a request: (start, end or undefined, URL) gives a Response. */
 let answer;
 let asked;
 
 beforeEach(() => {
   asked = [];
   globalThis.setTimeout = (done, _ms, ...args) => real.setTimeout(done, 0, ...args);
-  globalThis.fetch = async (_, { headers, signal }) => {
+  globalThis.fetch = async (url, { headers, signal }) => {
     signal?.throwIfAborted();
     const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(headers.Range);
     asked.push([Number(from), to === "" ? undefined : Number(to) + 1]);
-    return answer(...asked.at(-1));
+    return answer(...asked.at(-1), url);
   };
 });
 
@@ -235,6 +235,57 @@ test("a file without ranges that is asked for again begins as before, or is an e
     await assert.rejects(file.get("b"), { message: /changed while it was read/ });
     file.close();
   }
+});
+
+test("files without ranges leave four requests open, of the six of a browser to a host", async () => {
+  const model = new Map();
+  const weight_map = {};
+  for (let i = 1; i <= 9; i++) {
+    const names = [`a${i}`, `b${i}`, `c${i}`];
+    const shard = `m-0000${i}-of-00009.safetensors`;
+    const tensors = names.map((name) => [name, Tensor.fromTypedArray(new Float32Array(9999))]);
+    model.set(shard, await (await save(tensors)).arrayBuffer());
+    for (const [name, tensor] of tensors) {
+      weight_map[name] = shard;
+      tensor.release();
+    }
+  }
+  const index = new TextEncoder().encode(JSON.stringify({ weight_map }));
+  model.set("m.safetensors.index.json", index.buffer);
+  let busy = 0;
+  const waiting = [];
+  const free = () => (waiting.length > 0 ? waiting.shift()() : busy--);
+  answer = async (_from, _to, url) => {
+    if (busy === 6) await new Promise((done) => waiting.push(done));
+    else busy++;
+    const bytes = new Uint8Array(model.get(url.split("/").at(-1)));
+    let at = 0;
+    const pull = (controller) => {
+      controller.enqueue(bytes.slice(at, at + 4096));
+      at += 4096;
+      if (at < bytes.length) return;
+      controller.close();
+      free();
+    };
+    const stream = new ReadableStream({ pull, cancel: free });
+    return new Response(stream, { headers: { "content-length": bytes.length } });
+  };
+  const load = async (file, name) => (await file.load(name)).release();
+  const file = await open("http://fake/m.safetensors.index.json");
+  const other = await open("http://fake/m-00001-of-00009.safetensors");
+  await Promise.all(file.names.map((name) => load(file, name)));
+  for (let i = 1; i <= 9; i++) await load(file, `a${i}`);
+  await load(other, "a1");
+  asked = [];
+  for (const name of ["b1", "b9", "b8", "b7", "c9", "c8", "c7"]) {
+    await load(name === "b1" ? other : file, name);
+  }
+  assert.equal(asked.length, 0, "they go on where they are");
+  await load(file, "b6");
+  assert.equal(asked.length, 1);
+  file.close();
+  other.close();
+  assert.equal(busy, 0);
 });
 
 test("an archive without a length is kept up to a limit", async () => {
