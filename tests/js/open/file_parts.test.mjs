@@ -482,7 +482,9 @@ test("random parts are what tensor.slice gives of the whole", async () => {
 });
 
 test("a tensor in parts", async () => {
-  const file = await open(WEIGHTS);
+  const given = {};
+  const file = await open(WEIGHTS, given);
+  Object.assign(given, { dtype: "float16", part: [0] });
   const sizes = async (options) => {
     const found = [];
     for await (const rows of file.parts("w", options)) {
@@ -497,6 +499,7 @@ test("a tensor in parts", async () => {
   for (const nbytes of [ROW - 1, 0, -1, NaN]) {
     await fails(sizes({ nbytes }), "UnsupportedError", /one row has 1024 bytes/);
   }
+  await fails(sizes({ part: [[0, 9]] }), "TypeError", /parts\(\) has no option "part"/);
   file.close();
   for (const [shape, count] of [
     [[], 1],
@@ -793,6 +796,7 @@ test("what ml_dtypes wrote is read with its dtype, where the bits agree", async 
     ["<V1", "int4"],
     ["<V1", "float4_e2m1fn"],
     [">V2", "bfloat16"],
+    ["V2", "bfloat16"],
     ["<f1", "float8_e4m3fn"],
     ["<U1", "bfloat16"],
     ["|O", "bfloat16"],

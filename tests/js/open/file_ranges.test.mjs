@@ -159,6 +159,14 @@ test("one that breaks for ever, and gives nothing, is given up", async () => {
   asked.length = 0;
   await fails(open(url, { retries: 0 }), "DLPackError", /after 1 try:/);
   assert.equal(asked.length, 1);
+  for (const retries of [NaN, -1, "4"]) {
+    await fails(
+      open(url, { retries }),
+      "RangeError",
+      /^retries must be a number of 0 or more, not /,
+    );
+  }
+  assert.equal(asked.length, 1);
 });
 
 /** How long it would have waited, each time. */
