@@ -34,11 +34,9 @@ const SMALL = 4 << 20;
 /** Blocks that are requested before they are needed. */
 const AHEAD = 4;
 
-/**
- * Files without ranges of which a request is left open, for the next tensor, the oldest first. They
- * are few: a browser has six connections to a host, and the next request would wait for ever.
- */
+/** Files without ranges whose request is left open for the next tensor, the oldest first. */
 const left = new Set<Reader>();
+/** A browser has six connections to a host: with all of them left open, a request never starts. */
 const LEFT = 4;
 
 /** @internal */
@@ -162,7 +160,7 @@ export class Reader {
     }
   }
 
-  /** Leaves the request of a file open that can be read again; too many are ended. */
+  /** Leaves the request open if the file can be read again, and ends the oldest of too many. */
   #leave(): void {
     if (this.cursor === null || this.head === null || this.source.way !== "again") return;
     left.add(this);
@@ -170,7 +168,6 @@ export class Reader {
     if (left.size > LEFT) (oldest as Reader).#restart();
   }
 
-  /** Ends the request: the next tensor is read from the start. */
   #restart(): void {
     left.delete(this);
     this.cursor?.abort(undefined);

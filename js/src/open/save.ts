@@ -148,9 +148,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const pairs: (readonly [string, Tensor])[] =
     Symbol.iterator in named ? [...named] : Object.entries(named);
   const facts = pairs.map(([name, tensor]) => {
-    if (typeof name !== "string") {
-      throw new TypeError(`names of tensors are strings, not ${textOf(name)}`);
-    }
+    if (typeof name !== "string") throw new TypeError(`the name ${textOf(name)} is not a string`);
     if (!isTensor(tensor)) throw new TypeError(`"${cut(name)}" is not a tensor of this library`);
     checkWhole(tensor);
     return { name, tensor, type: tensor._managed.dtype, shape: tensor.shape, columns: false };

@@ -285,8 +285,10 @@ test("names and metadata that are no text are not written", async () => {
     });
   }
   for (const name of [5, null, undefined, Symbol("x"), ["a"]]) {
-    const message = /names of tensors are strings, not (5|null|undefined|Symbol\(x\)|a)$/;
-    await assert.rejects(save([[name, tensor]]), { name: "TypeError", message });
+    await assert.rejects(save([[name, tensor]]), {
+      name: "TypeError",
+      message: /is not a string$/,
+    });
   }
   let asked = 0;
   const metadata = {
