@@ -248,11 +248,7 @@ for (const [what, first, second] of [
     { "last-modified": "Mon, 01 Jan 2024 00:00:00 GMT" },
     { "last-modified": "Tue, 02 Jan 2024 00:00:00 GMT", etag: undefined },
   ],
-  [
-    "another size",
-    {},
-    { "content-range": `bytes 200000-${NPY.length - 1}/${NPY.length + 1}`, etag: undefined },
-  ],
+  ["another size", {}, { etag: undefined }],
 ]) {
   test(`a file that changed: ${what}`, async () => {
     const { url, asked } = served(what, (request, response, time) => {
@@ -363,11 +359,11 @@ for (const [what, says] of Object.entries(SAYS)) {
     response.writeHead(206, present(headers));
     response.end(bytes.subarray(from, to));
   };
+  const right = (bytes) => (request, response) =>
+    answer(request, response, bytes, ...rangeOf(request, bytes));
 
   test(`a server that says ${what} reads right`, async () => {
-    const { url, asked } = served(`right, ${what}`, (request, response) => {
-      answer(request, response, SAFETENSORS, ...rangeOf(request, SAFETENSORS));
-    });
+    const { url, asked } = served(`right, ${what}`, right(SAFETENSORS));
     const opened = await open(url);
     const b = await opened.get("b");
     assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
@@ -380,16 +376,8 @@ for (const [what, says] of Object.entries(SAYS)) {
       tensor.release();
     }
     opened.close();
-    await isWhole(
-      open(
-        served(`npy, ${what}`, (request, response) => {
-          answer(request, response, NPY, ...rangeOf(request, NPY));
-        }).url,
-      ),
-    );
-    const rows = served(`raw, ${what}`, (request, response) => {
-      answer(request, response, RAW, ...rangeOf(request, RAW));
-    });
+    await isWhole(open(served(`npy, ${what}`, right(NPY)).url));
+    const rows = served(`raw, ${what}`, right(RAW));
     await isWhole(open(rows.url, raw));
     assert.ok(rows.asked.length <= ("content-range" in says ? 2 : 1), `${rows.asked}`);
   });
