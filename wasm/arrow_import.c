@@ -352,11 +352,6 @@ static PyObject *to_python(const arrow_type *type, chunk *given) {
 
 /* --- one array -------------------------------------------------------------------- */
 
-/* UTF-8 of a name; NULL for None, and with an exception. */
-static const char *column_name(PyObject *column) {
-  return column == Py_None ? NULL : PyUnicode_AsUTF8AndSize(column, NULL);
-}
-
 /* The content of a capsule is moved out in one step, before anything else runs: it
  * always has one owner. */
 static int taken_before(const char *what) {
@@ -408,16 +403,15 @@ static int take_array(PyObject *capsule, struct ArrowArray *out) {
 }
 
 PyObject *dlw_from_arrow_array(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *schema_capsule, *array_capsule, *column;
+  PyObject *schema_capsule, *array_capsule;
+  const char *name;
   struct ArrowSchema schema;
   struct ArrowArray array = {0};
   arrow_type type;
   chunk made;
-  if (!PyArg_ParseTuple(args, "OOO", &schema_capsule, &array_capsule, &column)) {
+  if (!PyArg_ParseTuple(args, "OOz", &schema_capsule, &array_capsule, &name)) {
     return NULL;
   }
-  const char *name = column_name(column);
-  if (name == NULL && PyErr_Occurred()) return NULL;
   if (take_schema(schema_capsule, &schema) < 0) return NULL;
   int failed = take_array(array_capsule, &array) < 0 ||
                dlw_parse_arrow(&schema, name, &type) < 0;
@@ -560,13 +554,12 @@ static int import_stream(struct ArrowArrayStream *stream, const char *name,
 }
 
 PyObject *dlw_from_arrow_stream(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *capsule, *column;
+  PyObject *capsule;
+  const char *name;
   struct ArrowArrayStream stream;
   arrow_type type;
   chunk made;
-  if (!PyArg_ParseTuple(args, "OO", &capsule, &column)) return NULL;
-  const char *name = column_name(column);
-  if (name == NULL && PyErr_Occurred()) return NULL;
+  if (!PyArg_ParseTuple(args, "Oz", &capsule, &name)) return NULL;
   if (take_stream(capsule, &stream) < 0) return NULL;
   int failed = import_stream(&stream, name, &type, &made) < 0;
   RELEASE(&stream);

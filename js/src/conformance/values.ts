@@ -36,11 +36,15 @@ export function kindOf(name: string): Kind | undefined {
 export function valuesFor(kind: Kind, size: number, start = 0): Value[] {
   const { code, width, parts } = kind;
   const few = poolOf(kind);
-  const pick = (i: number) => few?.[i % few.length] ?? (i % 2 && code !== 1 ? -i - 1 : i + 1);
-  const big = width === 64 && code < 2;
-  return Array.from({ length: size * parts }, (_, i) =>
-    big ? BigInt(pick(i + start)) : pick(i + start),
-  );
+  // High and low bits, which a library may lose; numbers represent those of 64 bits exactly.
+  const spread = width === 64 ? 2 ** 36 + 1 : code < 2 ? 0x9e3779b1 : width === 32 ? 4097 : 1;
+  const pick = (i: number): Value => {
+    const value = few?.[i % few.length] ?? spread * (i % 2 && code !== 1 ? -i - 1 : i + 1);
+    if (code > 1) return value;
+    const whole = (code ? BigInt.asUintN : BigInt.asIntN)(width, BigInt(value));
+    return width === 64 ? whole : Number(whole);
+  };
+  return Array.from({ length: size * parts }, (_, i) => pick(i + start));
 }
 
 /** What a dtype has of which few values are exact; undefined for one that can count. */
@@ -118,16 +122,12 @@ export function encode(kind: Kind, values: readonly Value[]): Uint8Array<ArrayBu
 
 /** Where the elements are, in elements from element 0, in row-major order. */
 export function positions(shape: readonly number[], strides: readonly number[] | null): number[] {
-  const steps = strides ?? rowMajor(shape);
+  const steps = strides ?? shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
   return shape.reduce(
     (found, dim, axis) =>
       found.flatMap((p) => Array.from({ length: dim }, (_, i) => p + i * (steps[axis] as number))),
     [0],
   );
-}
-
-function rowMajor(shape: readonly number[]): number[] {
-  return shape.map((_, axis) => shape.slice(axis + 1).reduce((size, dim) => size * dim, 1));
 }
 
 export function sizeOf(shape: readonly number[]): number {

@@ -46,7 +46,7 @@ export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
  * are: "<V2" of bfloat16, "<V1" and "<f1" of float8.
  */
 export function isRaw(descr: string, type: DType): boolean {
-  const code = descr.replace(/^[<|]/, "");
+  const [, code] = /^[<|](.*)/.exec(descr) ?? [];
   if (code === "f1") return type.name === "float8_e5m2";
   return !Object.hasOwn(NPY, type.name) && type.step % 1 === 0 && code === `V${type.step}`;
 }

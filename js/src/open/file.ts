@@ -65,7 +65,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       entries.map((entry) => [entry.name, { reader, entry }] as const),
     );
     this.#entries = new Map(entries);
-    this.#options = options;
+    this.#options = { ...options };
     this.names = Object.freeze([...this.#entries.keys()]);
     this.metadata = Object.freeze(metadata);
   }
@@ -105,7 +105,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     const { entry } = this.#entry(name);
     const { type, shape, nbytes } = entry;
     if (part === undefined) {
-      return { dtype: typeof type === "string" ? type : type.name, shape, nbytes };
+      return { dtype: typeof type === "string" ? type : type.name, shape: [...shape], nbytes };
     }
     const found = partOf(this.#loadable(entry, undefined), part, this.#whichIs(entry));
     return { dtype: found.loaded.type.name, shape: found.shape, nbytes: found.nbytes };
@@ -151,6 +151,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     options: Omit<LoadOptions<D>, "part"> & { nbytes?: number } = {},
   ): AsyncGenerator<Tensor<D>, void, undefined> {
     const { nbytes = 1 << 27, ...others } = options;
+    if ("part" in others) throw new TypeError('parts() has no option "part": use load()');
     const { shape, nbytes: all } = this.info(name);
     const [rows = 1] = shape;
     const isOne = all <= nbytes || shape.includes(0);

@@ -148,12 +148,12 @@ export async function httpSource(
       why = ` broke off after ${start} bytes; ${HIDDEN}`; // it alone says where this begins
     }
     if (why === undefined) {
-      const { etag, modified, size } = given;
+      const { etag, modified, size, strong } = given;
       version = {
         etag: known.etag ?? etag,
         modified: known.modified ?? modified,
         size: known.size ?? size,
-        strong: null,
+        strong: known.strong && strong,
       };
       return answer;
     }
@@ -169,6 +169,9 @@ export async function httpSource(
     way,
     size,
     remote: true,
+    get unversioned() {
+      return version.strong === null;
+    },
     begun: ranges ? begun : undefined,
     sibling(other, signal) {
       const base = new URL(url, globalThis.location?.href);

@@ -74,9 +74,12 @@ export async function open(
   options: OpenOptions = {},
 ): Promise<Tensor | TensorFile> {
   checkOptions<OpenOptions>(options, "open()", OPEN_NAMES, 'format: "npy"');
-  const { signal, format } = options;
+  const { signal, format, retries = 0 } = options;
   if (format !== undefined && !FORMATS.includes(format)) {
     throw new TypeError(`format "${textOf(format)}" is not one of ${FORMATS.join(", ")}`);
+  }
+  if (typeof retries !== "number" || !(retries >= 0)) {
+    throw new RangeError(`retries must be a number of 0 or more, not ${textOf(retries)}`);
   }
   if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one throws at once
   signal?.throwIfAborted();

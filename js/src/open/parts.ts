@@ -129,9 +129,10 @@ export function planOf(
   const read = best.count * best.length;
   if (remote && !whole && read - nbytes > Math.max(nbytes, WASTE)) {
     const { count } = blocks.at(-1) as { count: number };
+    const why = most === 1 ? " with one request, as no strong ETag is visible" : "";
     throw new UnsupportedError(
       `${what}: this part is scattered: ${nbytes} bytes in ${count} places, for which ${read} would be ` +
-        "read; load contiguous rows and slice them, or set the option `whole` to read all of it",
+        `read${why}; load contiguous rows and slice them, or set the option \`whole\` to read all of it`,
       { given: read, needed: nbytes },
     );
   }

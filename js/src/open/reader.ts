@@ -34,6 +34,11 @@ const SMALL = 4 << 20;
 /** Blocks that are requested before they are needed. */
 const AHEAD = 4;
 
+/** Files without ranges whose request is left open for the next tensor, the oldest first. */
+const left = new Set<Reader>();
+/** A browser has six connections to a host: with all of them left open, a request never starts. */
+const LEFT = 4;
+
 /** @internal */
 export class Reader {
   /** Ends pending loads when the file is closed. */
@@ -54,6 +59,7 @@ export class Reader {
     private readonly head: Head | null = null,
   ) {
     this.#shared = new SharedReads(source, this.#closing.signal);
+    this.#leave();
   }
 
   /** @throws ReleasedError once it is closed */
@@ -64,6 +70,7 @@ export class Reader {
   close(): void {
     if (this.closed) return;
     this.closed = true;
+    left.delete(this);
     const closed = new ReleasedError(`${this.source.name} was closed`);
     this.#closing.abort(closed);
     this.cursor?.abort(closed);
@@ -115,6 +122,7 @@ export class Reader {
     shared: Cursor | null,
   ): Promise<Tensor> {
     this.check();
+    left.delete(this);
     const part = options.part === undefined ? null : partOf(entry, options.part, what);
     const { type, shape, columns } = part?.loaded ?? entry;
     const { nbytes } = part ?? entry;
@@ -126,7 +134,8 @@ export class Reader {
       let chunks: Chunks;
       if (part && nbytes === 0) chunks = nothing();
       else if (part && this.source.way === "any" && !entry.member?.deflated) {
-        const plan = planOf(part, what, this.source.remote === true, options.whole);
+        const { remote = false, unversioned } = this.source;
+        const plan = planOf(part, what, remote, options.whole, unversioned ? 1 : undefined);
         chunks = this.#blocks(entry, plan, what, signal);
       } else {
         const plan = part && this.#planOfAll(part, entry, what, options);
@@ -147,7 +156,22 @@ export class Reader {
     } finally {
       linked.stop();
       if (cursor !== shared && cursor !== this.cursor) await cursor?.close();
+      this.#leave();
     }
+  }
+
+  /** Leaves the request open if the file can be read again, and ends the oldest of too many. */
+  #leave(): void {
+    if (this.cursor === null || this.head === null || this.source.way !== "again") return;
+    left.add(this);
+    const [oldest] = left;
+    if (left.size > LEFT) (oldest as Reader).#restart();
+  }
+
+  #restart(): void {
+    left.delete(this);
+    this.cursor?.abort(undefined);
+    this.cursor = null;
   }
 
   /** The blocks of a part, of which some are requested before they are needed. */
@@ -170,6 +194,7 @@ export class Reader {
       if (coming.length > AHEAD) yield* next();
     }
     while (coming.length > 0) yield* next();
+    if (count > 1 && source.unversioned) throw changed(source.name);
   }
 
   /** How a part is read if everything before its last byte has to be. @throws if that was not asked for */
@@ -215,8 +240,7 @@ export class Reader {
             "or open its Blob (await response.blob())",
         );
       }
-      this.cursor.abort(undefined);
-      this.cursor = null;
+      this.#restart();
     }
     this.cursor ??= Cursor.at(source, 0);
     const cursor = this.cursor;

@@ -148,23 +148,25 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const pairs: (readonly [string, Tensor])[] =
     Symbol.iterator in named ? [...named] : Object.entries(named);
   const facts = pairs.map(([name, tensor]) => {
+    if (typeof name !== "string") throw new TypeError(`the name ${textOf(name)} is not a string`);
     if (!isTensor(tensor)) throw new TypeError(`"${cut(name)}" is not a tensor of this library`);
     checkWhole(tensor);
-    return { name, type: tensor._managed.dtype, shape: tensor.shape, columns: false };
+    return { name, tensor, type: tensor._managed.dtype, shape: tensor.shape, columns: false };
   });
   if (new Set(facts.map(({ name }) => name)).size < facts.length) {
     throw new TypeError("two tensors have the same name");
   }
   const isPlain = typeof metadata === "object" && !(Symbol.iterator in metadata);
-  if (!isPlain || Object.values(metadata).some((value) => typeof value !== "string")) {
+  const entries = isPlain ? Object.entries(metadata) : [];
+  if (!isPlain || entries.some(([, value]) => typeof value !== "string")) {
     throw new TypeError(
       "metadata must be an object of strings: Object.fromEntries() makes one of pairs",
     );
   }
-  const header = safetensorsHeader(facts, metadata, "the file");
+  const header = safetensorsHeader(facts, Object.fromEntries(entries), "the file");
   const held: Tensor[] = [];
   try {
-    for (const [, tensor] of pairs) held.push(new Tensor(tensor._managed.share()));
+    for (const { tensor } of facts) held.push(new Tensor(tensor._managed.share()));
   } catch (error) {
     for (const tensor of held) tensor.release();
     throw error;

@@ -18,6 +18,8 @@ export interface Source {
   readonly way: "any" | "again" | "once";
   /** Whether each read is a request. */
   readonly remote?: boolean;
+  /** Whether answers may be of different versions of the file: not all had a strong validator. */
+  readonly unversioned?: boolean;
   /** If the first request asked only for the start of the file: for how many bytes. */
   readonly begun?: number | undefined;
   /** The media type from the server. */

@@ -232,7 +232,7 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
 def is_raw(descr: str, dtype: DType) -> bool:
     """Whether elements that NumPy wrote without their dtype may be of this one, as those
     of ml_dtypes are: "<V2" of bfloat16, "<V1" and "<f1" of float8."""
-    code = descr[1:] if descr.startswith(("<", "|")) else descr
+    code = descr[1:] if descr.startswith(("<", "|")) else ""
     if code == "f1":
         return dtype == "float8_e5m2"
     return dtype not in NPY and dtype.bits % 8 == 0 and code == f"V{dtype.itemsize}"

@@ -378,13 +378,12 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
             )
         if count is None:  # the file wrote everything
             return
-        try:
-            count = as_int(count)
-        except TypeError:
+        if isinstance(count, bool) or not hasattr(count, "__index__"):
             raise TypeError(
                 f"write() of the file must return a number of bytes or None, not "
                 f"{type_of(count)}: files whose write() is async are not supported"
-            ) from None
+            )
+        count = as_int(count)
         if not 0 < count <= rest.nbytes:
             raise OSError(f"the file accepted {count} bytes of {rest.nbytes}")
         rest = rest[count:]

@@ -104,16 +104,19 @@ class Link(Transfers):
     def give(self, key: str, tensor: Tensor | None, what: Any) -> None:
         """Shows a tensor to the page's script, or none. The hold is the link's from now
         on; what: the view, as the page makes it."""
-        self._begin()
         site = self.sites.here()
         op = {"op": "give", "key": key, "what": what, "site": site}
         try:
+            self._begin()
             self._do(op)
             self._show(key, tensor)
         except BaseException:
             if self.orders.knows(op):
                 self._show(key, tensor)
             raise
+        finally:
+            if tensor is not None and self.given.get(key) is not tensor:
+                tensor.release()
 
     def _show(self, key: str, tensor: Tensor | None) -> None:
         before = self.given.pop(key, None)

@@ -44,9 +44,10 @@ class Operations(Locked):
     @locked
     def make(self, op: dict[str, Any], unmade: list[Any]) -> None:
         """An operation that makes something. It removes the first item of a list as soon
-        as the page will do it: as long as there is one, nothing must be freed."""
+        as the page will do it: before that, `let_go` appends what is to be freed."""
         self._begin()
         self.orders.add(op, unmade, 1)
+        self._gone += unmade
         try:
             self.orders.flush()
         except Exception:  # the channel's: perhaps it cannot carry this one
@@ -69,8 +70,8 @@ class Operations(Locked):
 
     def let_go(self, kind: str, number: int, unmade: list[Any]) -> None:
         """A tensor or kernel was collected, at any place and on any thread."""
-        if self.record.lost is None and not unmade:
-            self._gone.append((kind, number))
+        if self.record.lost is None:
+            (unmade or self._gone).append((kind, number))
         self._wake.put(None)
 
     def _tidy(self) -> None:

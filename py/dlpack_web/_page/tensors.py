@@ -34,12 +34,7 @@ class Tensors(MutableMapping[str, Tensor]):
         _check_name(name)
         link = self._host.backend().link
         view = self._host.view(tensor)
-        hold = tensor[...]
-        try:
-            link.give(name, hold, fact_of(view))
-        finally:
-            if link.given.get(name) is not hold:
-                hold.release()
+        link.give(name, tensor[...], fact_of(view))
 
     def __delitem__(self, name: str) -> None:
         link = self._host.link

@@ -76,6 +76,7 @@ class Transfers(Operations):
         self._begin()
         way = self._ways[name] = _Way(op, sent)
         self.orders.add(op, unmade, 1)
+        self._gone += unmade
         self.orders.flush()
         way.remote = self._wire.send(name, source)
         way.remote.ready.add_done_callback(lambda _: self._arrived(name))

@@ -18,7 +18,7 @@ function produced({ make, makeFaulty }, options = {}) {
 }
 
 const consumed = ({ consume }) =>
-  consumerConformance({ consume, device: fakeDevice(), dtypes: ["float32", "int16"] });
+  consumerConformance({ consume, device: fakeDevice(), dtypes: ["float32", "int16", "uint64"] });
 
 test("the stranger's producer and consumer break nothing, and leave no rule of theirs out", async () => {
   const report = await produced(loaded(PRODUCER));

@@ -55,6 +55,14 @@ S6 memory of a pool that rounds up to 16 is not cleared
 - this.clear();
 +
 
+S8 rounds to bfloat16
+- this.block.write(bytes);
++ this.block.write(bytes.map((byte, i) => (DTYPES[dtype][1] === 32 && i % 4 < 2 ? 0 : byte)));
+
+S8 seven bits of eight
+- this.block.write(bytes);
++ this.block.write(bytes.map((byte) => (DTYPES[dtype][1] === 8 ? byte & 127 : byte)));
+
 S8 big-endian
 - this.block.write(bytes);
 + this.block.write(bytes.map((_, i) => bytes[i ^ (DTYPES[dtype][1] / 8 - 1)]));

@@ -39,6 +39,14 @@ F3 lanes are not looked at
 - reader && lanes === 1
 + reader
 
+F3 the low bytes of 16 bits
+- "0,16": "getInt16"
++ "0,16": "getInt8"
+
+F3 the low words of 64 bits
+- "1,64": "getBigUint64"
++ "1,64": "getUint32"
+
 F4 any length of shape
 - x.length <= 64 && x.every
 + x.every

@@ -267,42 +267,24 @@ test("a server without ranges is refused, or read whole if asked", async () => {
   assert.equal((await listOf(open(response, part))).values[1], 256_001);
 });
 
+/** Answers with a Content-Range whose start, end and size are others by so many bytes. */
+const saying =
+  (...by) =>
+  (request, response, file) => {
+    const [start, end] = rangeOf(request, file.bytes);
+    const range = `bytes ${start + by[0]}-${end - 1 + by[1]}/${file.bytes.length + by[2]}`;
+    give(request, response, file, { "content-range": range, etag: undefined });
+  };
+
 for (const [what, answer, name, message] of [
-  [
-    "another range",
-    (request, response, file) => {
-      const [start, end] = rangeOf(request, file.bytes);
-      const range = `bytes ${start + ROW}-${end + ROW - 1}/${file.bytes.length}`;
-      give(request, response, file, { "content-range": range });
-    },
-    "UnsupportedError",
-    /was asked for .* says that it sends/,
-  ],
-  [
-    "a range of another length",
-    (request, response, file) => {
-      const [start, end] = rangeOf(request, file.bytes);
-      const range = `bytes ${start}-${end - 2}/${file.bytes.length}`;
-      give(request, response, file, { "content-range": range });
-    },
-    "UnsupportedError",
-    /says that it sends/,
-  ],
+  ["another range", saying(ROW, ROW, 0), "UnsupportedError", /was asked for .* says that it sends/],
+  ["a range of another length", saying(0, -1, 0), "UnsupportedError", /says that it sends/],
+  ["another size", saying(0, 0, 1), "UnsupportedError", /changed while it was read \(size/],
   [
     "a changed ETag",
     (request, response, file) => give(request, response, file, { etag: '"2"' }),
     "UnsupportedError",
     /changed while it was read \(etag/,
-  ],
-  [
-    "another size",
-    (request, response, file) => {
-      const [start, end] = rangeOf(request, file.bytes);
-      const range = `bytes ${start}-${end - 1}/${file.bytes.length + 1}`;
-      give(request, response, file, { "content-range": range, etag: undefined });
-    },
-    "UnsupportedError",
-    /changed while it was read \(size/,
   ],
   ["no ranges any more", whole, "UnsupportedError", /no longer supports ranges/],
   [
@@ -482,7 +464,9 @@ test("random parts are what tensor.slice gives of the whole", async () => {
 });
 
 test("a tensor in parts", async () => {
-  const file = await open(WEIGHTS);
+  const given = {};
+  const file = await open(WEIGHTS, given);
+  Object.assign(given, { dtype: "float16", part: [0] });
   const sizes = async (options) => {
     const found = [];
     for await (const rows of file.parts("w", options)) {
@@ -497,6 +481,7 @@ test("a tensor in parts", async () => {
   for (const nbytes of [ROW - 1, 0, -1, NaN]) {
     await fails(sizes({ nbytes }), "UnsupportedError", /one row has 1024 bytes/);
   }
+  await fails(sizes({ part: [[0, 9]] }), "TypeError", /parts\(\) has no option "part"/);
   file.close();
   for (const [shape, count] of [
     [[], 1],
@@ -793,6 +778,7 @@ test("what ml_dtypes wrote is read with its dtype, where the bits agree", async 
     ["<V1", "int4"],
     ["<V1", "float4_e2m1fn"],
     [">V2", "bfloat16"],
+    ["V2", "bfloat16"],
     ["<f1", "float8_e4m3fn"],
     ["<U1", "bfloat16"],
     ["|O", "bfloat16"],

@@ -7,18 +7,18 @@ import { open, save } from "../../../js/dist/open/index.js";
 import { random as randomFrom } from "../random.mjs";
 
 const real = { fetch, setTimeout };
-/** Answers a request: (start, end or undefined) gives a Response. */
+/** Answers a request: (start, end or undefined, URL) gives a Response. */
 let answer;
 let asked;
 
 beforeEach(() => {
   asked = [];
   globalThis.setTimeout = (done, _ms, ...args) => real.setTimeout(done, 0, ...args);
-  globalThis.fetch = async (_, { headers, signal }) => {
+  globalThis.fetch = async (url, { headers, signal }) => {
     signal?.throwIfAborted();
     const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(headers.Range);
     asked.push([Number(from), to === "" ? undefined : Number(to) + 1]);
-    return answer(...asked.at(-1));
+    return answer(...asked.at(-1), url);
   };
 });
 
@@ -124,60 +124,61 @@ for (const [which, headersOf] of Object.entries(VALIDATORS))
         if (kind === "breaks") assert.ok(outcomes.error > 2, JSON.stringify(outcomes));
       });
 
+/** Answers as a server does that breaks off the first answers, or sends at most so many bytes. */
+const answering =
+  (headers, broken, most = Infinity, bytes = FIRST) =>
+  (from, to = bytes.length) => {
+    const end = Math.min(to, from + most);
+    const breaks = asked.length <= broken;
+    const sent = bytes.subarray(from, breaks ? from + 10_000 : end);
+    const range = `bytes ${from}-${end - 1}/${bytes.length}`;
+    const all = { "content-range": range, "content-length": end - from, ...headers };
+    return new Response(streamOf(sent, breaks, randomFrom(1)), { status: 206, headers: all });
+  };
+
 test("a connection that breaks is taken up where it broke, of a file with a strong validator", async () => {
-  for (const which of ["a strong ETag", "a strong date"]) {
+  const step = 40_000 - 2048;
+  for (const [answers, starts] of [
+    [answering(VALIDATORS["a strong ETag"](1), 3), [0, 10_000, 20_000, 30_000]],
+    [answering(VALIDATORS["a strong date"](1), 3), [0, 10_000, 20_000, 30_000]],
+    // Without one it is read from its start again, and parts with an overlap.
+    [answering({}, 1), [0, 0]],
+    [answering({}, 0, 40_000), [0, step, 2 * step]],
+  ]) {
     asked = [];
-    answer = (from, to = FIRST.length) => {
-      const breaks = asked.length <= 3;
-      const sent = FIRST.subarray(from, breaks ? from + 10_000 : to);
-      const range = `bytes ${from}-${to - 1}/${FIRST.length}`;
-      const headers = {
-        "content-range": range,
-        "content-length": to - from,
-        ...VALIDATORS[which](1),
-      };
-      return new Response(streamOf(sent, breaks, randomFrom(1)), { status: 206, headers });
-    };
+    answer = answers;
     (await open("http://fake/a.npy")).release();
     assert.deepEqual(
       asked.map(([from]) => from),
-      [0, 10_000, 20_000, 30_000],
+      starts,
     );
   }
 });
 
-test("without one it is read from its start again, and parts with an overlap", async () => {
-  asked = [];
-  answer = (from, to = FIRST.length) => {
-    const breaks = asked.length === 1;
-    const sent = FIRST.subarray(from, breaks ? from + 10_000 : to);
-    const headers = {
-      "content-range": `bytes ${from}-${to - 1}/${FIRST.length}`,
-      "content-length": to - from,
-    };
-    return new Response(streamOf(sent, breaks, randomFrom(1)), { status: 206, headers });
-  };
-  (await open("http://fake/a.npy")).release();
-  assert.deepEqual(
-    asked.map(([from]) => from),
-    [0, 0],
-  );
-  asked = [];
-  answer = (from) => {
-    const end = Math.min(from + 40_000, FIRST.length);
-    const headers = { "content-range": `bytes ${from}-${end - 1}/${FIRST.length}` };
-    return new Response(streamOf(FIRST.subarray(from, end), false, randomFrom(1)), {
-      status: 206,
-      headers,
+for (const [which, headersOf] of Object.entries(VALIDATORS))
+  test(`strided rows are of one version, or an error: ${which}`, async () => {
+    const versions = [1, 2].map(async (value) => {
+      const tensor = Tensor.fromTypedArray(new Float32Array(400_000).fill(value));
+      const rows = tensor.reshape([10, 40_000]);
+      return new Uint8Array(await (await save({ w: rows })).arrayBuffer());
     });
-  };
-  (await open("http://fake/a.npy")).release();
-  const step = 40_000 - 2048;
-  assert.deepEqual(
-    asked.map(([from]) => from),
-    [0, step, 2 * step],
-  );
-});
+    for (let last = 1; last < 6; last++) {
+      asked = [];
+      answer = async (...at) => {
+        const version = asked.length <= last ? 0 : 1;
+        const headers = headersOf(version, asked.length);
+        return answering(headers, 0, Infinity, await versions[version])(...at);
+      };
+      const file = await open("http://fake/m.safetensors");
+      const found = await file
+        .load("w", { part: [[0, null, 2]] })
+        .catch((error) => assert.match(error.message, /changed while/));
+      if (found) assert.equal(new Set(found.data).size, 1, `${last}`);
+      if (!/none|weak|without|same/.test(which)) continue;
+      const message = /scattered: .* would be read with one request, as .*strong ETag.*`whole`/;
+      await assert.rejects(file.load("w", { part: [null, [0, 1]] }), { message });
+    }
+  });
 
 test("a file without ranges that is asked for again begins as before, or is an error", async () => {
   const tensors = { a: new Uint32Array(5000).fill(1), b: new Uint32Array(5000).fill(2) };
@@ -202,6 +203,50 @@ test("a file without ranges that is asked for again begins as before, or is an e
     await assert.rejects(file.get("b"), { message: /changed while it was read/ });
     file.close();
   }
+});
+
+test("files without ranges leave four requests open, of the six of a browser to a host", async () => {
+  const weight_map = {};
+  const model = new Map();
+  for (let i = 1; i <= 9; i++) {
+    const tensor = Tensor.fromTypedArray(new Float32Array(9999));
+    const tensors = ["a", "b", "c"].map((name) => [name + i, tensor]);
+    model.set(`${i}`, await save(tensors));
+    for (const [name] of tensors) weight_map[name] = `${i}`;
+  }
+  model.set("m.json", new Blob([JSON.stringify({ weight_map })]));
+  let busy = 0;
+  const waiting = [];
+  const free = () => (waiting.length > 0 ? waiting.shift()() : busy--);
+  answer = async (_from, _to, url) => {
+    if (busy === 6) await new Promise((done) => waiting.push(done));
+    else busy++;
+    const bytes = new Uint8Array(await model.get(url.split("/").at(-1)).arrayBuffer());
+    let at = 0;
+    const pull = (controller) => {
+      controller.enqueue(bytes.slice(at, at + 4096));
+      at += 4096;
+      if (at < bytes.length) return;
+      controller.close();
+      free();
+    };
+    const stream = new ReadableStream({ pull, cancel: free });
+    return new Response(stream, { headers: { "content-length": bytes.length } });
+  };
+  const file = await open("http://fake/m.json");
+  const other = await open("http://fake/1");
+  await Promise.all(file.names.map((name) => file.load(name)));
+  for (let i = 1; i <= 9; i++) await file.load(`a${i}`);
+  await other.load("a1");
+  asked = [];
+  await other.load("b1");
+  for (const name of ["b9", "b8", "b7", "c9", "c8", "c7"]) await file.load(name);
+  assert.equal(asked.length, 0, "they go on where they are");
+  await file.load("b6");
+  assert.equal(asked.length, 1);
+  file.close();
+  other.close();
+  assert.equal(busy, 0);
 });
 
 test("an archive without a length is kept up to a limit", async () => {

@@ -284,6 +284,24 @@ test("names and metadata that are no text are not written", async () => {
       message: /metadata must be an object of strings/,
     });
   }
+  for (const name of [5, null, undefined, Symbol("x"), ["a"]]) {
+    await assert.rejects(save([[name, tensor]]), {
+      name: "TypeError",
+      message: /is not a string$/,
+    });
+  }
+  let asked = 0;
+  const metadata = {
+    __proto__: { toJSON: () => ({ by: 1 }) },
+    get by() {
+      return asked++ ? 5 : "me";
+    },
+  };
+  const said = await open(await save({ a: tensor }, { metadata }));
+  assert.deepEqual(said.metadata, { by: "me" });
+  said.info("a").shape[0] = 9;
+  assert.deepEqual(said.info("a").shape, [1]);
+  said.close();
   const whole = await open(await save({ "\ud83d\ude00": tensor }, { metadata: { "😀": "😀" } }));
   assert.deepEqual([[...whole.names], whole.metadata], [["😀"], { "😀": "😀" }]);
   whole.close();

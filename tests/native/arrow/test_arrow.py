@@ -141,6 +141,8 @@ class TestImport:
             dlw.from_arrow(Forged(table, rows))
         with pytest.raises(BufferError, match="no column named 'c'"):
             dlw.from_arrow(Forged(table, rows), column="c")
+        with pytest.raises(ValueError, match="null character"):
+            dlw.from_arrow(Forged(table, rows), column="a\0b")
         twice = (b"+s", [(b"a", b"i"), (b"a", b"g")])
         with pytest.raises(BufferError, match="several columns named 'a'"):
             dlw.from_arrow(Forged(twice, rows), column="a")

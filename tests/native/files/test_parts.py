@@ -145,11 +145,15 @@ def test_a_tensor_in_parts():
         run(shapes(saved(w=WHOLE), nbytes=255))
     with pytest.raises(TypeError, match="'float' object"):
         run(shapes(saved(w=WHOLE), nbytes=1e9))
-    unknown = {"w": {"dtype": "F99", "shape": [0], "data_offsets": [0, 64]}}
-    header = json.dumps(unknown).encode()
-    data = len(header).to_bytes(8, "little") + header + bytes(64)
-    with pytest.raises(BufferError, match="F99"):
-        run(shapes(data, nbytes=1))
+    for tag, shape, asked in (
+        ("F99", [0], {"nbytes": 1}),
+        ("V2", [32], {"dtype": "bfloat16"}),
+    ):
+        unknown = {"w": {"dtype": tag, "shape": shape, "data_offsets": [0, 64]}}
+        header = json.dumps(unknown).encode()
+        data = len(header).to_bytes(8, "little") + header + bytes(64)
+        with pytest.raises(BufferError, match=tag):
+            run(shapes(data, **asked))
 
 
 def test_a_compressed_array_is_checked_to_its_end():
@@ -391,6 +395,7 @@ def test_what_ml_dtypes_wrote_is_read_with_its_dtype(name):
         ("<V1", "int4"),
         ("<V4", "float32"),
         (">V2", "bfloat16"),
+        ("V2", "bfloat16"),
         ("<f1", "float8_e4m3fn"),
         (">f1", "float8_e5m2"),
         ("<U1", "bfloat16"),

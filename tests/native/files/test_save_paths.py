@@ -378,6 +378,7 @@ class Returns(io.RawIOBase):
         (0, OSError, "accepted 0 bytes of 128"),
         (-1, OSError, "accepted -1 bytes of 128"),
         (129, OSError, "accepted 129 bytes of 128"),
+        (True, TypeError, "number of bytes or None, not a bool"),
     ],
 )
 def test_a_raw_file_that_takes_nothing(count, error, message):

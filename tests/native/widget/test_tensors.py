@@ -90,6 +90,29 @@ def test_the_page_has_holds_of_its_own(page):
     assert tidied(fake, host) == {}
 
 
+def test_within_another_operation_it_is_given_afterwards(page):
+    host, fake, channel, tensors = page
+    t = dlw.from_dlpack(np.arange(3.0), device=host.device)
+    link, post = host.link, host.link._post
+
+    def posting(content, buffers):
+        link._post = post
+        post(content, buffers)
+        tensors["x"] = t
+        dlw.empty(3, device=host.device).release()
+        dlw.from_dlpack(np.ones(3), device=host.device).release()
+        dlw.webgpu.Kernel(DOUBLE, "double")
+
+    link._post = posting
+    dlw.empty(3, device=host.device).release()
+    with tensors["x"] as found:
+        assert read(channel, found).tolist() == [0, 1, 2]
+    tensors.clear()
+    t.release()
+    assert dlw.live_tensors() == 0
+    assert (tidied(fake, host), fake.kernels) == ({}, {})
+
+
 def test_the_order_is_that_of_calls(page):
     host, fake, channel, tensors = page
     double = dlw.webgpu.Kernel(DOUBLE, "double")
