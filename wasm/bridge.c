@@ -58,17 +58,26 @@ int32_t dlw_bridge_error_kind(void) {
   return OTHER;
 }
 
-/* str(exception), NUL-terminated UTF-8, valid until the next call of this function. */
-DLW_EXPORT(dlw_bridge_error_text)
-const char *dlw_bridge_error_text(void) {
-  PyObject *told =
-      Py_XNewRef(pending); /* its __str__ may call any of these functions */
-  dlw_set(&pending_text, told != NULL ? PyObject_Str(told) : NULL);
-  Py_XDECREF(told);
-  const char *text =
-      pending_text != NULL ? PyUnicode_AsUTF8AndSize(pending_text, NULL) : NULL;
+/* UTF-8 of a string, which is kept; "" for NULL, and where that fails. */
+static const char *keep_text(PyObject *string) {
+  dlw_set(&pending_text, string);
+  const char *text = string != NULL ? PyUnicode_AsUTF8AndSize(string, NULL) : NULL;
   PyErr_Clear();
   return text != NULL ? text : "";
+}
+
+/* str(exception), or its repr() where that has no text or is not UTF-8; "" without
+ * memory. NUL-terminated, valid until the next call of this function. */
+DLW_EXPORT(dlw_bridge_error_text)
+const char *dlw_bridge_error_text(void) {
+  if (pending == NULL) return keep_text(NULL);
+  PyObject *told = Py_NewRef(pending); /* its __str__ may call any of these functions */
+  const char *text = keep_text(PyObject_Str(told));
+  if (*text == 0 && !PyErr_GivenExceptionMatches(told, PyExc_MemoryError)) {
+    text = keep_text(PyObject_ASCII(told));
+  }
+  Py_DECREF(told);
+  return text;
 }
 
 PyObject *dlw_bridge_raise_pending(PyObject *Py_UNUSED(module),
@@ -94,11 +103,16 @@ void *dlw_bridge_scratch(void) { return &scratch; }
 
 /* --- tensors ---------------------------------------------------------------------- */
 
+/* What is asked of dlw_bridge_borrow (js/src/pyodide/heap.ts has the same bits). */
+enum { WRITABLE = 1, IN_PLACE = 2, COPIED = 4 };
+
 /* A hold on the memory of any object that shares some. */
 DLW_EXPORT(dlw_bridge_borrow)
-dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
-  dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
-  if (tensor != NULL && writable && dlw_read_only(tensor)) {
+dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t asked) {
+  dlw_request request = {.copy = asked & IN_PLACE ? DLW_COPY_NO : DLW_COPY_IF_NEEDED,
+                         .any_alignment = asked & COPIED};
+  dlw_tensor *tensor = dlw_borrow(obj, &request);
+  if (tensor != NULL && asked & WRITABLE && dlw_read_only(tensor)) {
     dlw_release_quietly(tensor);
     tensor = NULL;
     PyErr_SetString(PyExc_BufferError,

@@ -289,6 +289,7 @@ export class ManagedTensor {
 
   /** The bytes of a row-major tensor; unlike `data`, of any alignment. */
   bytes(): Uint8Array {
+    this.check();
     const { nbytes } = this;
     return new Uint8Array(this.storage.bytes(this), nbytes > 0 ? this.start : 0, nbytes);
   }

@@ -387,9 +387,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     device: GPUDevice,
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
-    const managed = this.#held();
     checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
-    return new Tensor(deviceLayer().upload(managed, device, options as ToOptions));
+    const { dtype, usage } = options; // before #held(): getters may release this
+    return new Tensor(deviceLayer().upload(this.#held(), device, { dtype, usage }));
   }
 
   /**
@@ -406,12 +406,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
-    const managed = this.#held();
     checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
     const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
     try {
-      writeOver(managed, from, convert);
+      writeOver(this.#held(), from, convert); // the source and the options may have released this
     } finally {
       if (!isTensor(source)) from.release();
     }

@@ -19,7 +19,7 @@ import { emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
 import { releaseSlot, retainSlot } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
-import type { HeapStorage } from "./heap.js";
+import { COPIED, type HeapStorage, IN_PLACE, WRITABLE } from "./heap.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 
 /** Options of {@link Bridge.tensor}. */
@@ -64,21 +64,21 @@ export class Bridge {
       const names = { copy: 1, writable: 1 } as const;
       checkOptions<TensorOptions>(options, "bridge.tensor()", names, "copy: true");
     }
-    if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
+    const { copy, writable } = options ?? {}; // before addressOf(): a getter may destroy the proxy
+    if (ArrayBuffer.isView(x)) return this.#fromJS(x, { copy, writable });
     // Proxies are the most frequent argument, and every access to one is slow: no test before.
     let address: number;
     try {
       address = this.#host.addressOf(x);
     } catch (cause) {
-      return this.#fromJS(x, options, cause);
+      return this.#fromJS(x, { copy, writable }, cause);
     }
-    if (options === undefined) return new Tensor(this.#heap.borrow(address, false));
-    const { copy = false, writable = false } = options;
-    const made = this.#heap.borrow(address, writable && !copy);
+    const asked = copy ? COPIED : (writable ? WRITABLE : 0) | (copy === false ? IN_PLACE : 0);
+    const made = this.#heap.borrow(address, asked);
     return new Tensor(copy ? packed(made) : made);
   }
 
-  #fromJS(x: unknown, { copy, writable }: TensorOptions = {}, cause?: unknown): Tensor {
+  #fromJS(x: unknown, { copy, writable }: TensorOptions, cause?: unknown): Tensor {
     if (isExchangeable(x)) {
       const held = take(x, { copy });
       if (!writable || !held.readOnly) return held;
@@ -207,7 +207,8 @@ export class Bridge {
       );
     }
     return keeping(this.#heap.empty(tensor.shape, tensor.dtype), (made) => {
-      made.bytes().set(tensor.as(tensor.dtype));
+      const elements = tensor.as(tensor.dtype); // first: getters of its memory may make ours grow
+      made.bytes().set(elements);
       return made.detach();
     });
   }

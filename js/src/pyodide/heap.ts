@@ -17,7 +17,7 @@ import * as L from "./layout.js";
 export interface CoreExports {
   scratch(): number;
   call(): number;
-  borrow(object: number, writable: number): number;
+  borrow(object: number, asked: number): number;
   empty(ndim: number, dtype: number, flags: number): number;
   wrap(
     gpu: number,
@@ -59,6 +59,13 @@ export interface WasmHost {
   fail(): never;
 }
 
+/** What is asked of {@link HeapStorage.borrow}; wasm/bridge.c has the same bits. */
+export const WRITABLE = 1;
+/** No copy by the producer. */
+export const IN_PLACE = 2;
+/** Of any alignment: the caller copies it. */
+export const COPIED = 4;
+
 /** Storage in one Pyodide's memory. `handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {
   readonly guard = unclonable;
@@ -82,7 +89,7 @@ export class HeapStorage implements Storage {
   }
 
   /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
-  borrow(object: number, writable: boolean): ManagedTensor {
+  borrow(object: number, asked = 0): ManagedTensor {
     const { host } = this;
     const { suspender } = host;
     host.checkGil();
@@ -90,7 +97,7 @@ export class HeapStorage implements Storage {
     suspender.value = false;
     let address: number;
     try {
-      address = host.core.borrow(object, writable ? 1 : 0);
+      address = host.core.borrow(object, asked);
     } finally {
       suspender.value = saved;
     }

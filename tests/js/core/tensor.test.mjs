@@ -9,7 +9,9 @@ import {
   Tensor,
   UnsupportedError,
 } from "../../../js/dist/index.js";
+import { fakeDevice } from "../fake_device.mjs";
 
+const EXCHANGE = Symbol.for("dlpack.exchange");
 const matrix = () => Tensor.fromTypedArray(Float32Array.of(0, 1, 2, 3, 4, 5), { shape: [2, 3] });
 
 test("a tensor describes its array", () => {
@@ -153,6 +155,30 @@ test("released tensors refuse whatever touches memory", async () => {
   assert.throws(() => tensor.contiguous(), released);
   assert.throws(() => tensor.to({}), released);
   await assert.rejects(tensor.read(), released);
+});
+
+test("a tensor that an option's getter, a source or a memory releases is not used", () => {
+  const values = Float32Array.of(1, 2, 3, 4);
+  for (const use of [
+    (tensor, free) => tensor.to(fakeDevice(), Object.defineProperty({}, "usage", { get: free })),
+    (tensor, free) => tensor.write(values, Object.defineProperty({}, "convert", { get: free })),
+    (tensor, free) => {
+      const source = Tensor.from(values);
+      tensor.write({ [EXCHANGE]: (request) => free() ?? source[EXCHANGE](request) });
+    },
+    (tensor, free) => {
+      let get = () => values.buffer;
+      const memory = Object.defineProperty({}, "buffer", { get: () => get() });
+      const source = Tensor.fromMemory(memory, 0, { shape: [4], dtype: "float32" });
+      get = () => free() ?? values.buffer;
+      tensor.write(source);
+    },
+  ]) {
+    const tensor = Tensor.from(new Float32Array(4));
+    const { data } = tensor;
+    assert.throws(() => use(tensor, () => tensor.release()), { name: "ReleasedError" });
+    assert.deepEqual([...data], [0, 0, 0, 0], "nothing was written");
+  }
 });
 
 function caught(work) {
