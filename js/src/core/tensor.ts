@@ -249,8 +249,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * that keeps an array (a chart, for example), clones it, or reads its `buffer`.
    *
    * For a row-major tensor without gaps it has exactly the elements. Otherwise it is the smallest
-   * range that holds them all: element (i, j) is at `dataOffset + i * strides[0] + j * strides[1]`
-   * (times 2 for complex numbers).
+   * range that holds them all: element (i, j) is at `dataOffset + i * strides[0] + j * strides[1]`,
+   * times the entries of one element: 2 for complex numbers and bfloat16; each lane of a vector has
+   * its own.
    *
    * @throws ReleasedError; UnsupportedError on WebGPU, if the memory is gone, or not aligned to the
    * dtype
