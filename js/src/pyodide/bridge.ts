@@ -53,8 +53,8 @@ export class Bridge {
    * @param options - `copy`: true always copies; false throws if a copy is needed. `writable`: throws
    * for read-only data
    * @returns a tensor, which the caller releases
-   * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
-   * `writable`; TypeError for anything else
+   * @throws UnsupportedError for objects of Python without memory to share, dtypes and layouts that
+   * DLPack lacks, or read-only data if `writable`; TypeError for anything else
    */
   tensor<D extends DTypeName>(x: Tensor<D>, options?: TensorOptions): Tensor<D>;
   tensor<A extends AnyTypedArray>(x: A, options?: TensorOptions): Tensor<DTypeOf<A>>;
@@ -179,11 +179,13 @@ export class Bridge {
     x: AnyTypedArray | Exchangeable,
     options: { copy?: boolean | undefined },
   ): PyProxy {
-    if (!ArrayBuffer.isView(x)) return releasing(take(x), (made) => this.toPython(made, options));
-    const { copy } = options; // what #fromJS copied is copied into Python's memory in any case
-    return releasing(this.#fromJS(x, options), (made) =>
-      this.toPython(made, copy ? undefined : options),
-    );
+    const { copy } = options;
+    const uncopied = { copy: copy === false ? copy : undefined };
+    if (!ArrayBuffer.isView(x)) {
+      return releasing(take(x, uncopied), (made) => this.toPython(made, { copy }));
+    }
+    // What #fromJS copied is copied into Python's memory in any case.
+    return releasing(this.#fromJS(x, { copy }), (made) => this.toPython(made, uncopied));
   }
 
   /** @internal A new hold in the C core, as a number that Python can carry. */

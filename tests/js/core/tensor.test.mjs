@@ -53,6 +53,7 @@ test("the console of Node shows a tensor with its elements", () => {
     [new Uint8Array([0x80, 0x3f]), { dtype: "bfloat16" }, "bfloat16[1] on cpu [1]"],
     [new Uint16Array([0x2e66]), { dtype: "float16" }, "float16[1] on cpu [0.099976]"],
     [new Int8Array(0), { shape: [0, 3] }, "int8[0,3] on cpu []"],
+    [new Int8Array(0), { shape: [5, 0] }, "int8[5,0] on cpu []"],
     [
       new Int8Array(6).map((_, i) => i),
       { shape: [3], strides: [-2], offset: 5 },
@@ -195,6 +196,7 @@ test("a detached array is noticed", () => {
   const tensor = Tensor.fromTypedArray(array);
   structuredClone(array.buffer, { transfer: [array.buffer] });
   assert.throws(() => tensor.data, { name: "UnsupportedError", message: /detached/ });
+  assert.equal(inspect(tensor), "Tensor float32[4] on cpu (see its copy())");
   tensor.release();
   // The engine's own error tells why.
   const error = caught(() => Tensor.fromTypedArray(array));

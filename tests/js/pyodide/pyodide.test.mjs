@@ -362,6 +362,10 @@ to_js([of(t) for t in tensors])`);
 
     test("an array of JS's goes to Python by one copy, unless that is forbidden", () => {
       const tensor = Tensor.fromTypedArray(Float64Array.of(1, 2), { shape: [2, 1] });
+      const asked = [];
+      const producer = { [Symbol.for("dlpack.exchange")]: ({ copy }) => asked.push(copy) };
+      for (const copy of [false, true]) assert.throws(() => bridge.toPython(producer, { copy }));
+      assert.deepEqual(asked, [false, undefined]);
       assert.throws(() => bridge.toPython(tensor, { copy: false }), { name: "CopyError" });
       const proxy = bridge.toPython(tensor);
       assert.deepEqual(proxy.shape.toJs(), [2, 1]);
