@@ -190,6 +190,8 @@ def test_array_method_honours_copy():
     assert not np.shares_memory(tensor.__array__(copy=True), array)
     with pytest.raises(dlw.CopyError):
         tensor.__array__(np.float32, copy=False)
+    with pytest.raises(dlw.CopyError, match="unpacking int4 makes a copy"):
+        dlw.empty(8, "int4").__array__(copy=False)
 
 
 def test_to_device_on_the_cpu():
