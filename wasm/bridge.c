@@ -58,26 +58,17 @@ int32_t dlw_bridge_error_kind(void) {
   return OTHER;
 }
 
-/* UTF-8 of a string, which is kept; "" for NULL, and where that fails. */
-static const char *keep_text(PyObject *string) {
-  dlw_set(&pending_text, string);
-  const char *text = string != NULL ? PyUnicode_AsUTF8AndSize(string, NULL) : NULL;
-  PyErr_Clear();
-  return text != NULL ? text : "";
-}
-
-/* str(exception), or its repr() where that has no text or is not UTF-8; "" without
- * memory. NUL-terminated, valid until the next call of this function. */
+/* str(exception), NUL-terminated UTF-8, valid until the next call of this function. */
 DLW_EXPORT(dlw_bridge_error_text)
 const char *dlw_bridge_error_text(void) {
-  if (pending == NULL) return keep_text(NULL);
-  PyObject *told = Py_NewRef(pending); /* its __str__ may call any of these functions */
-  const char *text = keep_text(PyObject_Str(told));
-  if (*text == 0 && !PyErr_GivenExceptionMatches(told, PyExc_MemoryError)) {
-    text = keep_text(PyObject_ASCII(told));
-  }
-  Py_DECREF(told);
-  return text;
+  PyObject *told =
+      Py_XNewRef(pending); /* its __str__ may call any of these functions */
+  dlw_set(&pending_text, told != NULL ? PyObject_Str(told) : NULL);
+  Py_XDECREF(told);
+  const char *text =
+      pending_text != NULL ? PyUnicode_AsUTF8AndSize(pending_text, NULL) : NULL;
+  PyErr_Clear();
+  return text != NULL ? text : "";
 }
 
 PyObject *dlw_bridge_raise_pending(PyObject *Py_UNUSED(module),

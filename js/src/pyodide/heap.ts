@@ -59,12 +59,11 @@ export interface WasmHost {
   fail(): never;
 }
 
-/** What is asked of {@link HeapStorage.borrow}; wasm/bridge.c has the same bits. */
-export const WRITABLE = 1;
-/** No copy by the producer. */
-export const IN_PLACE = 2;
-/** Of any alignment: the caller copies it. */
-export const COPIED = 4;
+/**
+ * What is asked of {@link HeapStorage.borrow}, as bits that wasm/bridge.c has, too: `IN_PLACE` forbids a
+ * copy of the producer's; what will be `COPIED` may be misaligned.
+ */
+export const [WRITABLE, IN_PLACE, COPIED] = [1, 2, 4] as const;
 
 /** Storage in one Pyodide's memory. `handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {

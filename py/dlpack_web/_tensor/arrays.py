@@ -112,6 +112,5 @@ def named_dtype(np_dtype: Any) -> DType | None:
     else:
         return None
     dtype = DType(name) if is_scalar(name) else None
-    if dtype is None or np_dtype.itemsize != dtype.itemsize:
-        return None
-    return dtype if np_dtype.isnative or dtype.itemsize == 1 else None
+    fits = dtype is not None and np_dtype.itemsize == dtype.itemsize
+    return dtype if fits and (np_dtype.isnative or np_dtype.itemsize == 1) else None

@@ -193,11 +193,7 @@ function caught(work) {
 
 test("a detached array is noticed", () => {
   const array = new Float32Array(4);
-  const tensor = Tensor.fromTypedArray(array);
   structuredClone(array.buffer, { transfer: [array.buffer] });
-  assert.throws(() => tensor.data, { name: "UnsupportedError", message: /detached/ });
-  assert.equal(inspect(tensor), "Tensor float32[4] on cpu (see its copy())");
-  tensor.release();
   // The engine's own error tells why.
   const error = caught(() => Tensor.fromTypedArray(array));
   assert.equal(error.name, "UnsupportedError");
