@@ -94,11 +94,16 @@ void *dlw_bridge_scratch(void) { return &scratch; }
 
 /* --- tensors ---------------------------------------------------------------------- */
 
+/* What is asked of dlw_bridge_borrow (js/src/pyodide/heap.ts has the same bits). */
+enum { WRITABLE = 1, IN_PLACE = 2, COPIED = 4 };
+
 /* A hold on the memory of any object that shares some. */
 DLW_EXPORT(dlw_bridge_borrow)
-dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
-  dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
-  if (tensor != NULL && writable && dlw_read_only(tensor)) {
+dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t asked) {
+  dlw_request request = {.copy = asked & IN_PLACE ? DLW_COPY_NO : DLW_COPY_IF_NEEDED,
+                         .any_alignment = asked & COPIED};
+  dlw_tensor *tensor = dlw_borrow(obj, &request);
+  if (tensor != NULL && asked & WRITABLE && dlw_read_only(tensor)) {
     dlw_release_quietly(tensor);
     tensor = NULL;
     PyErr_SetString(PyExc_BufferError,

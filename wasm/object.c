@@ -104,8 +104,11 @@ int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain_function) {
 static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *request) {
   if (!dlw_is_refusal() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
   PyObject *raised = dlw_put_aside();
-  PyObject *better = PyObject_CallFunctionObjArgs(explain, obj, raised,
-                                                  borrowing ? Py_True : Py_False, NULL);
+  int copied = request->copy == DLW_COPY_YES ||
+               (request->any_alignment && request->copy != DLW_COPY_NO);
+  PyObject *better =
+      PyObject_CallFunctionObjArgs(explain, obj, raised, borrowing ? Py_True : Py_False,
+                                   copied ? Py_True : Py_False, NULL);
   if (better == NULL) {
     /* Our error must not hide the first one, nor that an interrupt. */
     int fatal = !PyErr_ExceptionMatches(PyExc_Exception) ||

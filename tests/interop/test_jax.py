@@ -59,3 +59,9 @@ def test_arrays_of_float4_arrive_packed():
 def test_other_small_dtypes_are_refused_by_jax(name):
     with pytest.raises(RuntimeError, match="no DLPack equivalent"):
         dlw.from_dlpack(jax.numpy.zeros(3, name))
+
+
+@pytest.mark.parametrize("name", ["int4", "float4_e2m1fn"])
+def test_packed_elements_are_no_bytes_of_a_buffer(name):
+    with pytest.raises((BufferError, ValueError, RuntimeError)):
+        dlw.from_buffer(jax.numpy.ones(6, name))

@@ -38,9 +38,10 @@ export class ArrayStorage implements Storage {
    * @param release - called once, when the last tensor over it was released
    */
   constructor(source: Moving, release?: () => void) {
-    this.#source = source;
-    this.#release = release;
     this.mayBeReplaced = !ArrayBuffer.isView(source);
+    // A view is not kept: in debug mode, reading its `buffer` later would count as the user's.
+    this.#source = this.mayBeReplaced ? source : { buffer: source.buffer };
+    this.#release = release;
     if (this.mayBeReplaced) this.memory = source;
   }
 

@@ -1,5 +1,5 @@
 import { fromBfloat16, fromHalf } from "./convert.js";
-import type { DType, TypedArray } from "./dtype.js";
+import { classOf, type DType, type TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 import { extentOf, sizeOf } from "./shape.js";
 
@@ -19,7 +19,7 @@ export function readElement(dtype: DType, data: TypedArray, position: number): E
     case "bfloat16":
       return decode(fromBfloat16, (value as number) | ((data[at + 1] as number) << 8));
     case "float16":
-      return data instanceof Uint16Array ? decode(fromHalf, value as number) : value;
+      return classOf(data) === "Uint16Array" ? decode(fromHalf, value as number) : value;
     default:
       // Decoded are single integers and floats whose width is the view's.
       if (

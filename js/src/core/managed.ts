@@ -254,15 +254,10 @@ export class ManagedTensor {
   derive(): TypedArray {
     this.check();
     const memory = this.storage.bytes(this);
-    const { View, components, step } = this.dtype;
-    let from = this.start;
-    let count = this.size * components;
-    if (this.strides !== null || step % 1 !== 0) {
-      const { start, bytes } = this.span;
-      from = start;
-      count = Math.ceil((bytes / step) * components);
-    }
-    if (count === 0) from = 0;
+    const { View } = this.dtype;
+    const { start, bytes } = this.span;
+    const count = bytes / View.BYTES_PER_ELEMENT;
+    const from = count === 0 ? 0 : start;
     if (from % View.BYTES_PER_ELEMENT !== 0) {
       throw new UnsupportedError(
         `${this.toString()} begins at byte ${from}, which ${View.name} cannot view: use contiguous()`,
@@ -289,6 +284,7 @@ export class ManagedTensor {
 
   /** The bytes of a row-major tensor; unlike `data`, of any alignment. */
   bytes(): Uint8Array {
+    this.check();
     const { nbytes } = this;
     return new Uint8Array(this.storage.bytes(this), nbytes > 0 ? this.start : 0, nbytes);
   }

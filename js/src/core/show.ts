@@ -26,11 +26,12 @@ export function shown(tensor: Shown, inspect: (value: unknown) => string | undef
   if (tensor.device.gpu) return `${name} (await its read() for the elements)`;
   try {
     return `${name} ${elementsOf(tensor, name.length + 1)}`;
-  } catch {
-    // Not aligned, or a dtype that JavaScript lacks: its bytes.
-    const bytes = tensor.nbytes < 8192 ? inspect(tensor.copy()) : undefined;
-    return `${name} ${bytes ?? "(see its copy())"}`;
-  }
+  } catch {} // not aligned, or a dtype that JavaScript lacks: its bytes
+  let bytes: string | undefined;
+  try {
+    if (tensor.nbytes < 8192) bytes = inspect(tensor.copy());
+  } catch {} // the memory is gone
+  return `${name} ${bytes ?? "(see its copy())"}`;
 }
 
 /**
@@ -41,6 +42,7 @@ export function shown(tensor: Shown, inspect: (value: unknown) => string | undef
  */
 function elementsOf(tensor: Shown, width: number): string {
   const { shape, size } = tensor;
+  if (size === 0) return "[]";
   const { BYTES_PER_ELEMENT } = tensor.data;
   const edge = size <= MOST ? size : [3, 3, 3, 3, 2][shape.length];
   if (edge === undefined) throw new RangeError("too many axes to show");

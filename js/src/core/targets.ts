@@ -35,7 +35,7 @@ export function checkOut(source: ManagedTensor, out: Out): void {
   }
 }
 
-/** The bytes of an out. Call it right before copying: wasm memory may have grown. */
+/** The bytes of an out. Call it right before copying: `as()` of other memory may make wasm memory grow. */
 export function bytesOfOut(out: Out): Uint8Array {
   if (!ArrayBuffer.isView(out)) return out.bytes();
   return new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
@@ -44,7 +44,8 @@ export function bytesOfOut(out: Out): Uint8Array {
 /** Reads a CPU tensor. */
 export function readInto(out: Out, source: ManagedTensor): void {
   checkOut(source, out);
-  putBytes(bytesOfOut(out), source.as(source.dtype), source.exact);
+  const elements = source.as(source.dtype);
+  putBytes(bytesOfOut(out), elements, source.exact);
 }
 
 /** Throws unless a tensor's elements may be written over those of another. */
@@ -81,5 +82,6 @@ export function writeOver(target: ManagedTensor, source: ManagedTensor, convert:
       `${source.toString()} is on a GPU: await its read(out) into this tensor`,
     );
   }
-  putBytes(target.bytes(), source.as(target.dtype), target.exact);
+  const elements = source.as(target.dtype);
+  putBytes(target.bytes(), elements, target.exact);
 }

@@ -249,8 +249,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * that keeps an array (a chart, for example), clones it, or reads its `buffer`.
    *
    * For a row-major tensor without gaps it has exactly the elements. Otherwise it is the smallest
-   * range that holds them all: element (i, j) is at `dataOffset + i * strides[0] + j * strides[1]`
-   * (times 2 for complex numbers).
+   * range that holds them all: element (i, j) is at `dataOffset + i * strides[0] + j * strides[1]`,
+   * times the entries of one element: 2 for complex numbers and bfloat16; each lane of a vector has
+   * its own.
    *
    * @throws ReleasedError; UnsupportedError on WebGPU, if the memory is gone, or not aligned to the
    * dtype
@@ -387,9 +388,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     device: GPUDevice,
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
-    const managed = this.#held();
     checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
-    return new Tensor(deviceLayer().upload(managed, device, options as ToOptions));
+    const { dtype, usage } = options; // before #held(): getters may release this
+    return new Tensor(deviceLayer().upload(this.#held(), device, { dtype, usage }));
   }
 
   /**
@@ -406,12 +407,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
-    const managed = this.#held();
     checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
     const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
     try {
-      writeOver(managed, from, convert);
+      writeOver(this.#held(), from, convert); // the source and the options may have released this
     } finally {
       if (!isTensor(source)) from.release();
     }

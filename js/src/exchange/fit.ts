@@ -1,8 +1,8 @@
 import { deviceLayer } from "../core/layers.js";
 import type { ManagedTensor } from "../core/managed.js";
-import { Tensor } from "../core/tensor.js";
+import { isTensor, Tensor } from "../core/tensor.js";
 import { checkMove, needCopy } from "./produce.js";
-import { taken } from "./take.js";
+import { sourceOf, taken } from "./take.js";
 import type { Exchangeable, ExchangeRequest } from "./types.js";
 
 /**
@@ -22,7 +22,9 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
 
 function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
   const { device, copy, needs = {} } = request;
-  const held = taken(x, { ...request, copy: copy === false ? false : undefined });
+  const asked = { ...request, copy: copy === false ? false : undefined };
+  if (isTensor(sourceOf(x))) asked.device = undefined; // fitUpload() moves ours
+  const held = taken(x, asked);
   try {
     if (device === undefined || device === held.device.gpu) {
       if (held.device.gpu) return deviceLayer().fit(held, needs, copy);

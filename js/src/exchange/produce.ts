@@ -11,14 +11,22 @@ const VERSION = [1, 1] as const;
 
 /** Implements `tensor[EXCHANGE]`. */
 export function produce(tensor: ManagedTensor, request: ExchangeRequest = {}): Exchange {
+  return handOut(...answer(tensor, request));
+}
+
+/** What a request asks for: a tensor with a hold of its own, and whether it is a copy. */
+export function answer(
+  tensor: ManagedTensor,
+  request: ExchangeRequest,
+): [held: ManagedTensor, copied: boolean] {
   const { device, copy, writes } = checkRequest(request);
   tensor.check();
   if (device !== undefined && device !== tensor.device.gpu) {
     checkMove(tensor, device, copy);
-    return handOut(deviceLayer().upload(tensor, device, {}), true);
+    return [deviceLayer().upload(tensor, device, {}), true];
   }
   const fresh = mustCopy(tensor, copy, writes);
-  return handOut(fresh ? tensor.pack() : tensor.share(), fresh);
+  return [fresh ? tensor.pack() : tensor.share(), fresh];
 }
 
 /**

@@ -7,7 +7,7 @@ import { ManagedTensor } from "../core/managed.js";
 import { spanOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
 import { isTensor, Tensor } from "../core/tensor.js";
-import { mustCopy, produce, produceAsync } from "./produce.js";
+import { answer, mustCopy, produce, produceAsync } from "./produce.js";
 import type {
   AsyncExchangeable,
   AsyncExchangeRequest,
@@ -43,17 +43,17 @@ export function take(x: Exchangeable, request?: ExchangeRequest): Tensor {
 
 /** The inside of such a tensor. */
 export function taken(x: Exchangeable, request: ExchangeRequest = {}): ManagedTensor {
-  if (isTensor(x)) {
-    const tensor = x._managed;
-    tensor.check();
-    const { copy, writes } = request;
-    return mustCopy(tensor, copy, writes) ? tensor.pack() : tensor.share();
-  }
-  // Python's tensors are proxies, whose `js` is the tensor.
+  const source = sourceOf(x);
+  if (isTensor(source)) return answer(source._managed, request)[0];
+  if (!isExchangeable(source)) throw noTensor(x);
+  return receive(source[EXCHANGE]({ versions: [1], ...request }), request);
+}
+
+/** The tensor of a proxy of Python's Tensor, which is its `js`; else `x` itself. */
+export function sourceOf(x: unknown): unknown {
+  if (isTensor(x)) return x;
   const { js } = Object(x) as { js?: unknown };
-  if (isTensor(js)) return taken(js, request);
-  if (!isExchangeable(x)) throw noTensor(x);
-  return receive(x[EXCHANGE]({ versions: [1], ...request }), request);
+  return isTensor(js) || (isExchangeable(js) && !isExchangeable(x)) ? js : x;
 }
 
 /**
@@ -68,8 +68,7 @@ export async function takeAsync(
   x: Exchangeable | AsyncExchangeable,
   request: AsyncExchangeRequest = {},
 ): Promise<Tensor> {
-  const { js } = Object(x) as { js?: unknown };
-  const source = isTensor(js) ? js : x;
+  const source = sourceOf(x);
   const { signal } = request;
   signal?.throwIfAborted();
   if (typeof (source as Partial<AsyncExchangeable>)?.[EXCHANGE_ASYNC] !== "function") {

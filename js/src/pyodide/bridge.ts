@@ -19,7 +19,7 @@ import { emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
 import { releaseSlot, retainSlot } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
-import type { HeapStorage } from "./heap.js";
+import { COPIED, type HeapStorage, IN_PLACE, WRITABLE } from "./heap.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 
 /** Options of {@link Bridge.tensor}. */
@@ -53,8 +53,8 @@ export class Bridge {
    * @param options - `copy`: true always copies; false throws if a copy is needed. `writable`: throws
    * for read-only data
    * @returns a tensor, which the caller releases
-   * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
-   * `writable`; TypeError for anything else
+   * @throws UnsupportedError for objects of Python without memory to share, dtypes and layouts that
+   * DLPack lacks, or read-only data if `writable`; TypeError for anything else
    */
   tensor<D extends DTypeName>(x: Tensor<D>, options?: TensorOptions): Tensor<D>;
   tensor<A extends AnyTypedArray>(x: A, options?: TensorOptions): Tensor<DTypeOf<A>>;
@@ -64,21 +64,21 @@ export class Bridge {
       const names = { copy: 1, writable: 1 } as const;
       checkOptions<TensorOptions>(options, "bridge.tensor()", names, "copy: true");
     }
-    if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
+    const { copy, writable } = options ?? {}; // before addressOf(): a getter may destroy the proxy
+    if (ArrayBuffer.isView(x)) return this.#fromJS(x, { copy, writable });
     // Proxies are the most frequent argument, and every access to one is slow: no test before.
     let address: number;
     try {
       address = this.#host.addressOf(x);
     } catch (cause) {
-      return this.#fromJS(x, options, cause);
+      return this.#fromJS(x, { copy, writable }, cause);
     }
-    if (options === undefined) return new Tensor(this.#heap.borrow(address, false));
-    const { copy = false, writable = false } = options;
-    const made = this.#heap.borrow(address, writable && !copy);
+    const asked = copy ? COPIED : (writable ? WRITABLE : 0) | (copy === false ? IN_PLACE : 0);
+    const made = this.#heap.borrow(address, asked);
     return new Tensor(copy ? packed(made) : made);
   }
 
-  #fromJS(x: unknown, { copy, writable }: TensorOptions = {}, cause?: unknown): Tensor {
+  #fromJS(x: unknown, { copy, writable }: TensorOptions, cause?: unknown): Tensor {
     if (isExchangeable(x)) {
       const held = take(x, { copy });
       if (!writable || !held.readOnly) return held;
@@ -179,11 +179,13 @@ export class Bridge {
     x: AnyTypedArray | Exchangeable,
     options: { copy?: boolean | undefined },
   ): PyProxy {
-    if (!ArrayBuffer.isView(x)) return releasing(take(x), (made) => this.toPython(made, options));
-    const { copy } = options; // what #fromJS copied is copied into Python's memory in any case
-    return releasing(this.#fromJS(x, options), (made) =>
-      this.toPython(made, copy ? undefined : options),
-    );
+    const { copy } = options;
+    const uncopied = { copy: copy === false ? copy : undefined };
+    if (!ArrayBuffer.isView(x)) {
+      return releasing(take(x, uncopied), (made) => this.toPython(made, { copy }));
+    }
+    // What #fromJS copied is copied into Python's memory in any case.
+    return releasing(this.#fromJS(x, { copy }), (made) => this.toPython(made, uncopied));
   }
 
   /** @internal A new hold in the C core, as a number that Python can carry. */
@@ -207,7 +209,8 @@ export class Bridge {
       );
     }
     return keeping(this.#heap.empty(tensor.shape, tensor.dtype), (made) => {
-      made.bytes().set(tensor.as(tensor.dtype));
+      const elements = tensor.as(tensor.dtype); // first: getters of its memory may make ours grow
+      made.bytes().set(elements);
       return made.detach();
     });
   }

@@ -17,7 +17,7 @@ import * as L from "./layout.js";
 export interface CoreExports {
   scratch(): number;
   call(): number;
-  borrow(object: number, writable: number): number;
+  borrow(object: number, asked: number): number;
   empty(ndim: number, dtype: number, flags: number): number;
   wrap(
     gpu: number,
@@ -59,6 +59,12 @@ export interface WasmHost {
   fail(): never;
 }
 
+/**
+ * What is asked of {@link HeapStorage.borrow}, as bits that wasm/bridge.c has, too: `IN_PLACE` forbids a
+ * copy of the producer's; what will be `COPIED` may be misaligned.
+ */
+export const [WRITABLE, IN_PLACE, COPIED] = [1, 2, 4] as const;
+
 /** Storage in one Pyodide's memory. `handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {
   readonly guard = unclonable;
@@ -82,7 +88,7 @@ export class HeapStorage implements Storage {
   }
 
   /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
-  borrow(object: number, writable: boolean): ManagedTensor {
+  borrow(object: number, asked = 0): ManagedTensor {
     const { host } = this;
     const { suspender } = host;
     host.checkGil();
@@ -90,7 +96,7 @@ export class HeapStorage implements Storage {
     suspender.value = false;
     let address: number;
     try {
-      address = host.core.borrow(object, writable ? 1 : 0);
+      address = host.core.borrow(object, asked);
     } finally {
       suspender.value = saved;
     }

@@ -169,7 +169,9 @@ export class PyodideHost implements WasmHost {
     // The numbers are those of wasm/bridge.c.
     const classes = [DLPackError, DLPackError, UnsupportedError, ReleasedError, CopyError];
     const Class = [...classes, DeviceLostError, DLPackError][kind] ?? DLPackError;
-    throw new Class(text || "Python is out of memory: release unused tensors", { cause });
+    const { type } = Object(cause) as { type?: string };
+    const name = kind === 6 ? "" : type; // of an exception without text, or whose text is not UTF-8
+    throw new Class(text || name || "Python is out of memory: release unused tensors", { cause });
   }
 
   /** A NUL-terminated string; copied, since TextDecoder refuses views of resizable memory. */

@@ -30,7 +30,7 @@ export class Python {
 
   /** The tensor for a Python one, with a hold of its own. */
   tensorAt(address: Address): Tensor {
-    return new Tensor(this.heap.borrow(address, false));
+    return new Tensor(this.heap.borrow(address));
   }
 
   /** The tensors for all addresses, or none. */

@@ -69,15 +69,38 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> Array:
     return array
 
 
-def adopt_array(x: Any) -> _core.Tensor | None:
+def is_raw(array: Array) -> bool:
+    """Whether elements are raw bytes, or structures."""
+    return array.dtype.kind == "V" and not array.dtype.isbuiltin
+
+
+def numbers(array: Array) -> Array:
+    """The array, unless it has raw bytes, which NumPy would convert as text."""
+    if is_raw(array):
+        name = (array.dtype.metadata or {}).get("dlpack")
+        raise TypeError(
+            f"NumPy has only the bytes of {name}: ml_dtypes has most dtypes that NumPy lacks"
+        )
+    return array
+
+
+def adopt_array(x: Any, copied: bool) -> _core.Tensor | None:
     """A Tensor over an array of a dtype that NumPy does not export; None for others.
+    With `copied` a misaligned array is copied, else it raises BufferError.
 
     Sub-byte elements of ml_dtypes take a byte each: the tensor is `padded`.
     """
     dtype = named_dtype(getattr(x, "dtype", None))
     if dtype is None:
         return None
-    return _core._typed(x.view(f"u{dtype.itemsize}"), dtype._packed, dtype.bits < 8)
+    raw = x.view(f"u{dtype.itemsize}")
+    if raw.shape != x.shape:  # JAX's sub-byte elements share bytes
+        return None
+    if copied:
+        import numpy as np
+
+        raw = np.require(raw, requirements="A")
+    return _core._typed(raw, dtype._packed, dtype.bits < 8)
 
 
 def named_dtype(np_dtype: Any) -> DType | None:
@@ -89,4 +112,5 @@ def named_dtype(np_dtype: Any) -> DType | None:
     else:
         return None
     dtype = DType(name) if is_scalar(name) else None
-    return dtype if dtype is not None and np_dtype.itemsize == dtype.itemsize else None
+    fits = dtype is not None and np_dtype.itemsize == dtype.itemsize
+    return dtype if fits and (np_dtype.isnative or np_dtype.itemsize == 1) else None

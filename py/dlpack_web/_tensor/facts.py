@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .._layout import DLDeviceType, views
 from .._layout.dtype import Array, DType, dtype_of
+from .arrays import numbers
 from .device import Device
 from .hints import Hints
 
@@ -104,7 +105,7 @@ class Facts(_Base, Hints):
                 f"the truth value of a Tensor of {self.size} elements is ambiguous: use `t "
                 "is not None`, or np.asarray(t).any()"
             )
-        return bool(self.numpy().item())
+        return bool(self._number())
 
     def __int__(self) -> int:
         return int(self._number())
@@ -132,7 +133,7 @@ class Facts(_Base, Hints):
                 "only a Tensor of one element can be converted to a number, not one of "
                 f"{self.size}: use t[i], or np.asarray(t)"
             )
-        return self.numpy().item()
+        return numbers(self.numpy()).item()
 
     def _row_major(self) -> bool:
         """Whether the elements are contiguous, in row-major order."""

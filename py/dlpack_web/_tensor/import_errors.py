@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import _core
 from .._layout.text import type_of
-from .arrays import adopt_array
+from .arrays import adopt_array, named_dtype
 
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def explain(
-    x: object, error: BaseException, borrowing: bool
+    x: object, error: BaseException, borrowing: bool, copied: bool
 ) -> "BaseException | _core.Tensor":
     """The exception to raise for `error`, which importing `x` raised; or a Tensor over
     x.
@@ -32,16 +32,19 @@ def explain(
     are imported here, and our own BufferError replaces NumPy's for dtypes that DLPack
     lacks. An exception of another producer's `__dlpack__` is kept and gets a note. With
     `borrowing`, through the buffer protocol or for JavaScript, our own BufferError
-    replaces it.
+    replaces it. `copied`: what this returns may be a copy, as it will be copied.
     """
     lost = isinstance(error, AttributeError)  # x has no __dlpack__
     if not hasattr(x, "__dlpack__") and (lost or not _is_buffer(x)):
         return _not_a_producer(x, error)
     if lost:
         return error
-    tensor = adopt_array(x)
+    try:
+        tensor = adopt_array(x, copied)
+    except BufferError as misaligned:
+        return _in_place_of(error, misaligned)
     if tensor is None and not borrowing:
-        tensor = _read_only(x)
+        tensor = _read_only(x, error)
     if tensor is not None:
         return tensor
     hint = _hint(x)
@@ -68,9 +71,10 @@ def _is_buffer(x: object) -> bool:
     return hasattr(type(x), "__buffer__")
 
 
-def _read_only(x: Any) -> _core.Tensor | None:
-    """A Tensor over a read-only ndarray, from its buffer; None for other objects."""
-    if getattr(getattr(x, "flags", None), "writeable", True) or not _is_buffer(x):
+def _read_only(x: Any, error: BaseException) -> _core.Tensor | None:
+    """A Tensor over an ndarray that NumPy before 2.1 did not export because it is
+    read-only, from its buffer; None for other objects, and other refusals."""
+    if "readonly array" not in str(error) or not _is_buffer(x):
         return None
     try:
         return _core.from_buffer(x)
@@ -113,9 +117,8 @@ def _hint(x: object) -> str | None:
     if not isinstance(kind, str):
         return None
     name = f"cannot share dtype {str(dtype)!r}: "
-    if kind == "V" and getattr(dtype, "isbuiltin", 0) == 2:  # ml_dtypes, for example
-        return name + "DLPack has no such dtype; share its bytes with x.view('uint8')"
-    if kind in _KINDS:
+    extension = kind == "V" and getattr(dtype, "isbuiltin", 0) == 2  # of ml_dtypes
+    if kind in _KINDS and not extension:
         return name + _KINDS[kind]
     if kind in "fc" and getattr(dtype, "itemsize", 0) > (8 if kind == "f" else 16):
         return (
@@ -126,4 +129,6 @@ def _hint(x: object) -> str | None:
         return name + (
             "DLPack is native-endian; use x.astype(x.dtype.newbyteorder('='))"
         )
+    if extension and named_dtype(dtype) is None:
+        return name + "DLPack has no such dtype; share its bytes with x.view('uint8')"
     return None

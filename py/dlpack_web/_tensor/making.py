@@ -197,6 +197,8 @@ def from_js(obj: Any) -> Tensor:
     try:
         return share(obj)
     except TypeError:
+        if hasattr(obj, "__dlpack__"):
+            raise
         raise TypeError(
             f"from_js takes a JavaScript object, not {type_of(obj)}: use "
             "dlw.from_dlpack(np.asarray(x)) for Python's own"

@@ -19,7 +19,7 @@ from .._backends import is_loaded, owner_of
 from .._backends.calls import refuse_recorded
 from .._core import ReleasedError, Tensor
 from .._layout.dtype import Array
-from .arrays import view_array
+from .arrays import is_raw, numbers, view_array
 
 SAMPLES = 1 << 16  # elements that a picture samples
 SIDE = 96  # pixels of a thumbnail, at most
@@ -119,8 +119,8 @@ def _png(pixels: Array) -> bytes:
 def _histogram(array: Array) -> str:
     import numpy as np
 
-    some = _thin(array)
     try:
+        some = _thin(numbers(array))
         with np.errstate(invalid="ignore", over="ignore"):
             values = np.abs(some) if array.dtype.kind == "c" else some.astype("f8")
     except (TypeError, ValueError):
@@ -175,7 +175,7 @@ def repr_elements(tensor: Tensor) -> str:
         import numpy as np
 
         array = tensor.numpy()
-        if array.dtype.kind == "V" and not array.dtype.isbuiltin:  # bytes
+        if is_raw(array):
             return ""
         edge = 3 if array.ndim < 2 else 2 if array.ndim == 2 else 1
         shown: dict[str, Any] = {"threshold": SHOWN, "edgeitems": edge}
@@ -369,7 +369,7 @@ def _as_numpy_does(
     options: dict[str, Any] = {"threshold": array.size}
     if edge is not None:
         options = {"threshold": 0, "edgeitems": edge}
-    if array.dtype.kind == "V" and not array.dtype.isbuiltin:  # and without ml_dtypes
+    if is_raw(array):
         width = array.dtype.itemsize
         array, kind = array.view(f"u{width}"), shown.dtype.scalar
         if kind == "bfloat16":  # the upper half of a float32

@@ -10,7 +10,7 @@ from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
 from . import show, transfer
-from .arrays import byte_strides, view_array
+from .arrays import byte_strides, numbers, view_array
 from .facts import Facts
 from .hints import Reading
 from .import_errors import explain
@@ -150,11 +150,13 @@ class Tensor(ArrowExport, Facts):
             raise interrupt
         if copy is False and not self.device.is_host:
             raise CopyError(f"reading {self.device} back makes a copy")
+        if copy is False and self.dtype.bits < 8 and not self.padded:
+            raise CopyError(f"unpacking {self.dtype} makes a copy")
         array = self._array() if copy else self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
                 raise CopyError(f"{array.dtype} to {dtype} makes a copy")
-            return array.astype(dtype)
+            return numbers(array).astype(dtype)
         fresh = not self.device.is_host and array.flags.writeable
         return array.copy() if copy and not fresh else array
 

@@ -26,6 +26,8 @@ def to_device(
             "WebGPU device has one queue"
         )
     wanted = tensor.dtype if dtype is None else parse_dtype(dtype)
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"copy must be True, False or None, not {copy!r}")
     target, here = parse_device(device), tensor.device
     if target is None:
         target = default_device() if here.is_host else here
@@ -126,11 +128,11 @@ def place(x: Any, device: Any, copy: bool | None, dtype: Any) -> Tensor:
         with tensor:  # the producer ignored the device; it did copy
             return to_device(tensor, CPU, None, None if copy else copy, None)
     # The source of a copy may be misaligned.
-    with _core._from_dlpack_on(x, asked, None, True) as tensor:
+    with _core._from_dlpack_on(x, asked, None if copy else copy, True) as tensor:
         if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:
             here = CPU if target is CPU else tensor.device
             return _core._from_dlpack_on(tensor, here, copy, False)
-        where = str(tensor.device) if device is None else device
+        where = tensor.device if device is None else device
         return to_device(tensor, where, None, copy, dtype)
 
 

@@ -7,13 +7,18 @@ import { load } from "../second_copy.mjs";
 const theirs = await load("index.js");
 const exchange = await load("exchange/index.js");
 
-test("tensors of one come into the other by the protocol, without a copy", () => {
+test("tensors of one come into the other by the protocol, without a copy", async () => {
   assert.notEqual(ours.Tensor, theirs.Tensor);
   const array = Float32Array.of(0, 1, 2, 3, 4, 5);
   const tensor = ours.Tensor.fromTypedArray(array, { shape: [2, 3] });
   const before = theirs.liveTensors();
-  for (const take of [theirs.Tensor.from, exchange.take]) {
-    const taken = take(tensor);
+  for (const [take, x] of [
+    [theirs.Tensor.from, tensor],
+    [exchange.take, tensor],
+    [exchange.take, { js: tensor }], // as Python's tensors are
+    [exchange.takeAsync, { js: tensor }],
+  ]) {
+    const taken = await take(x);
     assert.ok(taken instanceof theirs.Tensor);
     assert.equal(taken.data.buffer, array.buffer);
     taken.release();

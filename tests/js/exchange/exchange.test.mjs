@@ -11,6 +11,7 @@ import {
   takeAsync,
 } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { fakeDevice } from "../fake_device.mjs";
 import { described } from "./described.mjs";
 
 const VALUES = Float32Array.of(0, 1, 2, 3, 4, 5);
@@ -276,6 +277,24 @@ test("what is no producer is refused", () => {
   tensor.release();
   assert.throws(() => tensor[EXCHANGE](), { name: "ReleasedError" });
   assert.throws(() => take(tensor), { name: "ReleasedError" });
+});
+
+test("our tensors answer the requests that those of others do", () => {
+  const tensor = matrix();
+  const device = fakeDevice();
+  for (const x of [
+    tensor,
+    { [EXCHANGE]: (request) => tensor[EXCHANGE](request) },
+    { js: tensor },
+  ]) {
+    const taken = take(x, { device });
+    assert.equal(taken.device.gpu, device);
+    taken.release();
+    assert.throws(() => take(x, { device, copy: false }), { name: "CopyError" });
+    assert.throws(() => take(x, { versions: [2] }), { name: "UnsupportedError" });
+    assert.throws(() => take(x, { device: 3 }), { name: "TypeError" });
+  }
+  tensor.release();
 });
 
 test("a request for a copy gets fresh memory, and says so", () => {

@@ -224,15 +224,52 @@ found`);
       }
     });
 
+    test("a misaligned array is copied, and a copy of a producer is refused, as asked for", () => {
+      const given = (source, options) => withProxy(source, (x) => bridge.tensor(x, options));
+      const tensor = given("np.arange(9, dtype='u1')[1:].view('u4')", { copy: true });
+      assert.deepEqual([...new Uint8Array(tensor.copy().buffer)], [1, 2, 3, 4, 5, 6, 7, 8]);
+      tensor.release();
+      const copying = `
+class Copying:
+    def __dlpack__(self, **keywords):
+        return np.arange(3.0).__dlpack__(**keywords | {"copy": True})
+Copying()`;
+      assert.throws(() => given(copying, { copy: false }), { name: "CopyError" });
+    });
+
     test("a view of the heap itself is refused", () => {
       const view = pyodide._module.HEAPU8.subarray(1024, 2048);
       assert.throws(() => bridge.tensor(view), { name: "UnsupportedError", message: /moves when/ });
     });
 
-    test("a destroyed proxy is refused", () => {
+    test("a destroyed proxy is refused, also if an option's getter destroys it", () => {
       const proxy = py("np.arange(3)");
-      proxy.destroy();
-      assert.throws(() => bridge.tensor(proxy), { name: "ReleasedError", message: /destroyed/ });
+      const options = Object.defineProperty({}, "copy", { get: () => proxy.destroy() });
+      for (const given of [options, undefined]) {
+        const gone = { name: "ReleasedError", message: /destroyed/ };
+        assert.throws(() => bridge.tensor(proxy, given), gone);
+      }
+    });
+
+    test("Pyodide's memory may grow while a tensor's own is asked for", () => {
+      const { buffer } = Float32Array.of(1, 2);
+      let get = () => buffer;
+      const memory = Object.defineProperty({}, "buffer", { get: () => get() });
+      const source = Tensor.fromMemory(memory, 0, { shape: [2], dtype: "float32" });
+      const target = bridge.empty([2]);
+      for (const use of [() => bridge.toPython(source), () => target.write(source)]) {
+        get = () => {
+          get = () => buffer;
+          py(`grown = bytearray(${pyodide._module.HEAPU8.length})`);
+          return buffer;
+        };
+        const made = use() ?? bridge.toPython(target);
+        assert.match(String(made), /\[1\., 2\.\]/);
+        made.release();
+        made.destroy();
+        py("del grown");
+      }
+      for (const each of [source, target]) each.release();
     });
 
     test("Python does not take a Tensor of JS's for a sequence, nor one with elements for false", () => {
@@ -285,6 +322,10 @@ to_js([of(t) for t in tensors])`);
 
     test("an array of JS's goes to Python by one copy, unless that is forbidden", () => {
       const tensor = Tensor.fromTypedArray(Float64Array.of(1, 2), { shape: [2, 1] });
+      const asked = [];
+      const producer = { [Symbol.for("dlpack.exchange")]: ({ copy }) => asked.push(copy) };
+      for (const copy of [false, true]) assert.throws(() => bridge.toPython(producer, { copy }));
+      assert.deepEqual(asked, [false, undefined]);
       assert.throws(() => bridge.toPython(tensor, { copy: false }), { name: "CopyError" });
       const proxy = bridge.toPython(tensor);
       assert.deepEqual(proxy.shape.toJs(), [2, 1]);
@@ -323,26 +364,22 @@ to_js([of(t) for t in tensors])`);
       core.destroy();
     });
 
-    test("a Python error pending inside is raised, not left behind", () => {
-      withProxy(
-        `
+    for (const [raised, told] of [
+      ['ZeroDivisionError("mine")', "mine"],
+      ["NotImplementedError()", "NotImplementedError"],
+      ["RuntimeError('\\udc80')", "RuntimeError"],
+    ]) {
+      test(`${raised} pending inside is raised, not left behind`, () => {
+        const source = `
 class Failing:
     def __dlpack__(self, **keywords):
-        raise ZeroDivisionError("mine")
-Failing()`,
-        (failing) => {
-          assert.throws(
-            () => bridge.tensor(failing),
-            (error) => {
-              assert.match(error.message, /mine/);
-              assert.match(String(error.cause), /ZeroDivisionError/);
-              return true;
-            },
-          );
-        },
-      );
-      assert.equal(py("1 + 1"), 2);
-    });
+        raise ${raised}
+Failing()`;
+        const is = ({ message, cause }) => message === told && raised.startsWith(cause.type);
+        withProxy(source, (failing) => assert.throws(() => bridge.tensor(failing), is));
+        assert.equal(py("1 + 1"), 2);
+      });
+    }
 
     test("Python code that blocks while JS is calling does not suspend", () => {
       withProxy(

@@ -124,6 +124,9 @@ def test_rule_084_the_result_is_on_the_cpu_whatever_the_producer_says(given, cop
         assert shares == (copy is not True)
     with dlw.from_dlpack(Forged(device_type=given[0], device_id=given[1])) as tensor:
         assert tensor.device == given
+    producer = Forged(device_type=given[0], device_id=given[1])
+    with dlw.from_dlpack(producer, dtype="float16") as tensor:
+        assert (tensor.device, tensor.dtype) == ((1, 0), "float16")
 
 
 class OldArray(np.ndarray):
@@ -250,16 +253,19 @@ def test_rule_085_what_a_gpu_has_is_aligned_by_its_own_rules():
 def test_rule_086_copy_error_is_both():
     assert issubclass(dlw.CopyError, BufferError)
     assert issubclass(dlw.CopyError, ValueError)
-    producer = Forged(flags=IS_COPIED)
-    with pytest.raises(dlw.CopyError, match="although copy=False"):
-        dlw.from_dlpack(producer, copy=False)
-    assert producer.deleted == 1
+    for options in ({}, {"dtype": "float32"}):
+        producer = Forged(flags=IS_COPIED)
+        with pytest.raises(dlw.CopyError, match="although copy=False"):
+            dlw.from_dlpack(producer, copy=False, **options)
+        assert producer.deleted == 1
 
 
 @pytest.mark.parametrize("copy", [1, 0, "yes"])
 def test_rule_086_copy_is_a_bool(copy):
     with pytest.raises(TypeError, match="copy must be True, False or None"):
         dlw.from_dlpack(np.arange(3), copy=copy)
+    with pytest.raises(TypeError, match="copy must be True, False or None"):
+        dlw.empty(3).to_device("cpu", dtype="float16", copy=copy)
 
 
 @pytest.mark.parametrize("error", [KeyError, BufferError, MemoryError, ValueError])

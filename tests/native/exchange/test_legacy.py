@@ -60,6 +60,16 @@ def test_read_only_arrays_are_shared_all_the_same(array):
         assert not np.shares_memory(np.asarray(tensor), array)
 
 
+def test_other_refusals_of_read_only_arrays_stay(array):
+    class Refusing(np.ndarray):
+        def __dlpack__(self, **keywords):
+            raise BufferError("it has a unit")
+
+    array.flags.writeable = False
+    with pytest.raises(BufferError, match="it has a unit"):
+        dlw.from_dlpack(array.view(Refusing))
+
+
 def test_read_only_arrays_of_other_dtypes_name_the_dtype():
     array = np.zeros(3, ">f4").view(Array)
     array.flags.writeable = False

@@ -142,6 +142,16 @@ def test_array_of_other_dtype_comes_back_without_a_copy(other_row, extension, ma
     with dlw.from_dlpack(array, copy=True) as copy:
         assert not np.shares_memory(copy.numpy(), array)
         assert copy.numpy().tobytes() == array.tobytes()
+    odd = np.frombuffer(b"0" + array.tobytes(), "u1")[1:].view(array.dtype)
+    with dlw.from_dlpack(odd, copy=True) as copy:
+        assert copy.numpy().tobytes() == array.tobytes()
+    if odd.itemsize > 1:
+        with pytest.raises(BufferError, match=r"not aligned to .*x\.copy\(\)"):
+            make(odd)
+    swapped = array.view(array.dtype.newbyteorder())
+    if odd.itemsize > 1 and not swapped.dtype.isnative:
+        with pytest.raises(BufferError, match="DLPack is native-endian; use"):
+            make(swapped)
     array.flags.writeable = False
     with make(array) as tensor:
         assert tensor.read_only

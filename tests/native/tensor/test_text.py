@@ -137,6 +137,17 @@ def test_dtypes_that_numpy_lacks(monkeypatch):
         assert str(tensor).startswith("Tensor([[0., 1., 2., 3.],\n")
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "int4", "complex32"])
+def test_bytes_are_not_read_as_text(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with dlw.empty((), name) as tensor:
+        memoryview(dlw._core._raw(tensor)[0])[:] = b"5" * tensor.nbytes
+        for use in (bool, int, float, hash, lambda t: t == 5, np.float32):
+            with pytest.raises(TypeError, match=f"NumPy has only the bytes of {name}"):
+                use(tensor)
+        assert "without a numeric dtype" in tensor._repr_html_()
+
+
 def test_foreign_gpus_say_how():
     with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
         said = str(tensor)

@@ -155,6 +155,11 @@ async def test_writing_another_dtype_says_whether_it_can_be_converted(source, co
             assert (await tensor.to_host() == 1).all()
 
 
+class Failing:
+    def __dlpack__(self, **keywords):
+        raise TypeError("mine")
+
+
 @only_in_a_page("JavaScript")
 @pytest.mark.parametrize(
     ("given", "name"),
@@ -169,6 +174,8 @@ def test_from_js_talks_python_about_what_is_pythons(given, name):
     )
     told = "".join(traceback.format_exception(caught.value))
     assert told.count("Error: ") == 1
+    with pytest.raises(TypeError, match="mine"):
+        dlw.from_js(Failing())
     assert dlw.from_js(np.arange(3)).numpy().tolist() == [0, 1, 2]
     assert dlw.from_js(b"abc").numpy().tolist() == [97, 98, 99]
 
