@@ -5,7 +5,9 @@ import errno
 import io
 import mmap
 import os
+import sys
 import threading
+import weakref
 from collections.abc import Buffer, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import chain
@@ -37,7 +39,7 @@ from .headers import (
     read_npy,
     safetensors_length,
 )
-from .parts import part_of, runs_of
+from .parts import Block, blocks_of, part_of
 
 # Bytes that are read, unpacked or uploaded at once.
 PIECE = 8 << 20
@@ -45,10 +47,15 @@ PIECE = 8 << 20
 # Of deflated data, as the gzip format and HTTP's encoding of that name have it.
 GZIP = b"\x1f\x8b\x08"
 
+# A mapping needs no descriptor where Python can do without.
+_UNTRACKED: dict[str, Any] = (
+    {"trackfd": False} if sys.version_info >= (3, 13) and os.name == "posix" else {}
+)
+
 # More bytes than a file has.
 _ALL = 1 << 62
 # Maximum number of pieces on their way to a GPU.
-_UNDER_WAY = 2
+UNDER_WAY = 2
 
 Progress = Callable[[int, int | None], object]
 
@@ -138,6 +145,35 @@ class Reading:
 Local = Memory | Disk
 
 
+class Again:
+    """A file that is opened for each read. Tensors share its mapping while there are
+    any."""
+
+    def __init__(self, path: str) -> None:
+        self.name, self._mark = path, _mark(path)
+        self._mapped: weakref.ref[mmap.mmap] | None = None
+
+    def open(self) -> Local:
+        """BufferError if it is another file than at first."""
+        mapped = self._mapped and self._mapped()
+        if mapped is None or mapped.closed:
+            file = open_path(self.name)
+            if isinstance(file, Memory) and isinstance(file.memory.obj, mmap.mmap):
+                self._mapped = weakref.ref(file.memory.obj)
+        else:
+            file = Memory(memoryview(mapped), self.name)
+        if _mark(self.name) != self._mark:
+            file.close()
+            malformed(self.name, "it changed since it was opened: open it again")
+        return file
+
+
+def _mark(path: str) -> tuple[int, ...]:
+    """Differs when a file was replaced or written."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def open_path(path: str) -> Local:
     """Opens a path. Raises OSError as Python's `open` does, and for other than regular
     files."""
@@ -154,7 +190,7 @@ def open_path(path: str) -> Local:
         # An empty file cannot be mapped; files in /proc have size 0, too.
         if os.fstat(file.fileno()).st_size == 0:
             return Memory(memoryview(file.readall()), path)
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED)
     return Memory(memoryview(mapped), path)
 
 
@@ -368,7 +404,7 @@ def _view_of(source: Source, entry: Entry) -> Tensor | None:
 def pieces(source: Source, entry: Entry) -> Generator[Tensor]:
     """The elements along one axis in pieces; all but the last are whole words of 4
     bytes. Each is valid until the next, and none is as large as the file."""
-    count = PIECE // entry.dtype.itemsize & ~15
+    count = max(PIECE // entry.dtype.itemsize & ~15, 1)
     size = prod(entry.shape)
     view = _view_of(source, entry)
     if view is not None:
@@ -418,7 +454,7 @@ async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
     """Some of the elements: a view if all are in memory and aligned; otherwise only these
     are read."""
     part = part_of(key, entry.shape)
-    if entry.dtype.bits % 8:
+    if entry.dtype.bits * entry.dtype.lanes % 8:
         malformed(
             entry.name or "the file",
             f"parts of {entry.dtype}, whose elements have less than a byte, are not "
@@ -440,48 +476,62 @@ async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
         return found
     cut = entry._replace(shape=part.loaded, nbytes=nbytes)
     if nbytes:
-        length, places = runs_of(part, entry)
-        cut = cut._replace(start=next(places))
-        if length < nbytes:
-            source = _Runs(source, length, chain([cut.start], places))
+        blocks = blocks_of(part, entry, PIECE)
+        first = next(blocks)
+        cut = cut._replace(start=first.start)
+        if (first.nbytes, prod(first.shape)) != (nbytes, prod(part.loaded)):
+            source = _Scattered(source, chain([first], blocks))
     with await load(source, cut, how) as tensor:
         return tensor[part.key]
 
 
-class _Runs:
-    """A source whose elements are not contiguous."""
+class _Scattered:
+    """A source whose elements are in blocks."""
 
-    def __init__(self, source: Source, length: int, places: Iterator[int]) -> None:
-        self._source, self._length, self._places = source, length, places
+    def __init__(self, source: Source, blocks: Iterator[Block]) -> None:
+        self._source, self._blocks = source, blocks
 
     @contextmanager
     def reading(self, entry: Entry) -> Iterator[Reading]:
         # All bytes from the first on may be read.
         with self._source.reading(entry._replace(nbytes=_ALL)) as found:
-            yield _RunsOf(found, entry.start, self._length, self._places)
+            yield _Gathering(found, entry, self._blocks)
 
 
-class _RunsOf(Reading):
-    """Reads the runs alone. place: where the file is."""
+class _Gathering(Reading):
+    """Reads blocks, and of each the selected elements."""
 
-    def __init__(
-        self, found: Reading, place: int, length: int, places: Iterator[int]
-    ) -> None:
-        self._found, self._place = found, place
-        self._length, self._places, self._left = length, places, 0
+    def __init__(self, found: Reading, entry: Entry, blocks: Iterator[Block]) -> None:
+        self._found, self._place = found, entry.start
+        self._dtype, self._blocks = entry.dtype, blocks
+        self._left = 0  # selected bytes of this block
+        self._packed: memoryview | None = None  # these; None: all that follow
 
     def into(self, memory: memoryview) -> None:
-        filled = 0
-        while filled < memory.nbytes:
+        while memory.nbytes:
             if self._left == 0:
-                place, self._left = next(self._places), self._length
-                self._found.skip(place - self._place)
-                self._place = place
-            count = min(self._left, memory.nbytes - filled)
-            self._found.into(memory[filled : filled + count])
-            filled += count
-            self._place += count
+                self._begin(next(self._blocks))
+            count = min(self._left, memory.nbytes)
+            if self._packed is None:
+                self._found.into(memory[:count])
+            else:
+                memory[:count] = self._packed[:count]
+                self._packed = self._packed[count:]
             self._left -= count
+            memory = memory[count:]
+
+    def _begin(self, block: Block) -> None:
+        self._found.skip(block.start - self._place)
+        self._place = block.start + block.nbytes
+        self._left, self._packed = prod(block.shape) * self._dtype.itemsize, None
+        if self._left == block.nbytes:
+            return
+        size = block.nbytes // self._dtype.itemsize
+        with _core._empty((size,), self._dtype._packed, False) as read:
+            self._found.into(memoryview(_core._raw(read)[0]))
+            with _core._view(read, block.shape, block.strides, 0) as selected:
+                packed = _core.from_dlpack(selected, copy=True)
+        self._packed = memoryview(_core._raw(packed)[0])
 
 
 async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tensor:
@@ -494,11 +544,11 @@ async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tenso
         first = 0
         with closing(pieces(source, entry)) as parts:
             for number, piece in enumerate(parts):
+                if number and number % UNDER_WAY == 0:
+                    await owner(how.device.id).settle(how.device.id)
                 with target[first : first + len(piece)] as part:
                     part.write(piece, convert=True)
                 first += len(piece)
-                if number % _UNDER_WAY == _UNDER_WAY - 1:
-                    await owner(how.device.id).settle(how.device.id)
                 _tell(how, first * entry.dtype.itemsize, entry.nbytes)
     except BaseException:
         target.release()

@@ -11,6 +11,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice
 from math import prod
@@ -20,7 +21,7 @@ from os.path import exists
 from typing import Any, NamedTuple, Self, SupportsIndex
 
 from .. import _core
-from .._backends import IN_BROWSER, default, javascript
+from .._backends import IN_BROWSER, default, javascript, owner
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import bounded, shown, type_of
@@ -36,6 +37,8 @@ from .parts import in_javascript, part_of
 # Tensors of a sharded model that are loaded at the same time.
 _AT_ONCE = 6
 _FORMATS = "npy", "npz", "safetensors", "raw"
+# JavaScript's errors for indices that are none of an array, which it raises as others.
+_NO_PLACE = re.compile(r"out of bounds|\d ranges for \d")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
 
 
@@ -93,7 +96,7 @@ class TensorPart:
     """
 
     def __init__(self, file: "TensorFile", name: str, key: Any = ()) -> None:
-        self._file, self._name, self._key = file, name, key
+        self._file, self._name, self._key = file, name, tuple(views.items_of(key))
         info = file.info(name)
         self.shape, self.dtype = part_of(key, info.shape).shape, info.dtype
         size = prod(info.shape)
@@ -241,21 +244,22 @@ class TensorFile(Mapping[str, Tensor]):
         """
         asked = None if dtype is None else parse_dtype(dtype)
         how = self._how._replace(dtype=asked or self._how.dtype)
-        for name in names or self._infos:
-            self._check(name, how)
-        wanted = tuple(names or self._infos)
-        inside = self._open()
-        if isinstance(inside, _JsInside) and inside.shards > 1:
+        wanted = names or tuple(self._infos)
+        for name in wanted:
+            if self._there(name, asked) is None:
+                self._check(name, how)
+        if self._open().shards > 1:
             return await self._side_by_side(wanted, how, asked)
         return tuple([await self._load(name, how, asked) for name in wanted])
 
     async def _side_by_side(
         self, names: tuple[str, ...], how: How, asked: DType | None
     ) -> tuple[Tensor, ...]:
-        """Some at a time; the progress is that of all of them."""
+        """From JavaScript some at a time; the progress is that of all of them."""
         limit = asyncio.Semaphore(_AT_ONCE)
         done = dict.fromkeys(names, 0)
-        total = sum(self._infos[name].nbytes for name in done)
+        missing = (name for name in done if self._there(name, asked) is None)
+        total = sum(self._infos[name].nbytes for name in missing)
 
         async def one(name: str) -> Tensor:
             def report(loaded: int, _: int | None) -> None:
@@ -267,6 +271,8 @@ class TensorFile(Mapping[str, Tensor]):
                 own = how._replace(progress=how.progress and report)
                 return await self._load(name, own, asked)
 
+        if not isinstance(self._inside, _JsInside):
+            return tuple([await one(name) for name in names])
         tasks = [asyncio.ensure_future(one(name)) for name in done]
         try:
             found = dict(zip(done, await asyncio.gather(*tasks), strict=True))
@@ -403,19 +409,21 @@ class TensorFile(Mapping[str, Tensor]):
         return found
 
     def __getitem__(self, name: str) -> Tensor:
-        self._check(name, self._how)
-        inside = self._open()
         found = self._there(name)
         if found is not None:
             return found
-        waits = inside.waits(self._how)
-        if waits and not default().can_block():
+        self._check(name, self._how)
+        load = partial(self._load, name, self._how)
+        if not self._open().waits(name, self._how):
+            return _at_once(load())
+        device = self._how.device
+        backend = default() if device is None else owner(device.id)
+        if not backend.can_block():
             raise BufferError(
                 f"tensor {shown(name)} is not loaded yet, and Python cannot wait for it "
                 f"here: `await file.load({shown(name)})` first"
             )
-        load = partial(self._load, name, self._how)
-        return _blocking(load) if waits else _at_once(load())
+        return _blocking(backend, load)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._infos)
@@ -612,24 +620,20 @@ class _Shards:
     """The tensors of a model in several files that Python reads."""
 
     def __init__(self, index: local.Local) -> None:
-        self._files: dict[str, local.Local] = {}
         self.infos: dict[str, TensorInfo] = {}
         self.refused: dict[str, str] = {}
         self._inside: dict[str, _LocalInside] = {}
-        try:
-            found, self.metadata = shards.read_index(index)
-            for shard in dict.fromkeys(found.values()):
-                path = os.path.join(os.path.dirname(index.name), shard)
-                file = self._files[shard] = local.open_path(path)
-                local.format_of(file, "safetensors", False, False)
-                inside = _LocalInside(file, "safetensors")
-                shards.check_names(shard, list(inside.infos), found, index.name)
-                self.infos |= inside.infos
-                self.refused |= inside.refused
-                self._inside |= dict.fromkeys(inside.infos, inside)
-        except BaseException:
-            self.close()
-            raise
+        found, self.metadata = shards.read_index(index)
+        names = dict.fromkeys(found.values())
+        self.shards = len(names)
+        for shard in names:
+            path = os.path.join(os.path.dirname(index.name), shard)
+            inside = _LocalInside(local.Again(path), "safetensors")
+            shards.check_names(shard, inside.infos, found, index.name)
+            self.infos |= inside.infos
+            self.refused |= inside.refused
+            self._inside |= dict.fromkeys(inside.infos, inside)
+        shards.check_all(self.infos, found, index.name)
 
     async def load(self, name: str, how: How) -> Tensor:
         return await self._of(name).load(name, how)
@@ -642,22 +646,26 @@ class _Shards:
             raise _core.ReleasedError("the file was closed")
         return self._inside[name]
 
-    def waits(self, how: How) -> bool:
-        return IN_BROWSER and how.device is not None
+    def waits(self, name: str, how: How) -> bool:
+        return _waits(self.infos[name], how)
 
     def close(self) -> None:
-        """The files are closed when no tensor needs them."""
         self._inside = {}
-        self._files = {}
 
 
 class _LocalInside:
     """The tensors of a file that Python reads."""
 
-    def __init__(self, file: local.Local, format: str) -> None:
-        self._source: local.Source | None = file
+    shards = 1
+
+    def __init__(self, file: local.Local | local.Again, format: str) -> None:
+        self._source: local.Source | local.Again | None = file
         self.metadata: dict[str, str] = {}
-        if format == "npz":
+        if isinstance(file, local.Again):
+            with closing(file.open()) as there:
+                local.format_of(there, format, False, False)
+                entries, self.metadata = local.safetensors_entries(there)
+        elif format == "npz":
             self._source = archive = Archive(file)
             entries = archive.entries
         else:
@@ -673,11 +681,12 @@ class _LocalInside:
         }
 
     async def load(self, name: str, how: How) -> Tensor:
-        return await local.load(self._there(), self._entry(name, how), how)
+        with self._reading() as source:
+            return await local.load(source, self._entry(name, how), how)
 
     async def load_part(self, name: str, key: Any, how: How) -> Tensor:
-        entry = self._entry(name, how)
-        return await local.load_part(self._there(), entry, key, how)
+        with self._reading() as source:
+            return await local.load_part(source, self._entry(name, how), key, how)
 
     def _entry(self, name: str, how: How) -> Entry:
         entry = self._entries[name]
@@ -688,16 +697,29 @@ class _LocalInside:
             malformed(name, f"it {entry.why}")
         return raw
 
-    def _there(self) -> local.Source:
-        if self._source is None:
+    @contextmanager
+    def _reading(self) -> Iterator[local.Source]:
+        source = self._source
+        if source is None:
             raise _core.ReleasedError("the file was closed")
-        return self._source
+        if not isinstance(source, local.Again):
+            yield source
+            return
+        with closing(source.open()) as file:
+            yield file
 
-    def waits(self, how: How) -> bool:
-        return IN_BROWSER and how.device is not None
+    def waits(self, name: str, how: How) -> bool:
+        return _waits(self.infos[name], how)
 
     def close(self) -> None:
         self._source = None
+
+
+def _waits(info: TensorInfo, how: How) -> bool:
+    """Whether loading a tensor may wait for the GPU."""
+    return how.device is not None and (
+        IN_BROWSER or info.nbytes > local.UNDER_WAY * local.PIECE
+    )
 
 
 def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
@@ -710,7 +732,9 @@ def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
     raise AssertionError("a coroutine that never waits has waited")
 
 
-def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
+def _blocking(
+    backend: Any, function: Callable[[], Coroutine[Any, Any, Tensor]]
+) -> Tensor:
     """The result of a coroutine function, where Python may block."""
     found: list[Tensor] = []
 
@@ -718,8 +742,12 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
         """Returns nothing: a result would pass through JavaScript."""
         found.append(await function())
 
-    javascript.hold_interrupts()  # an interrupt would leave a coroutine that never started
-    javascript.block_on(asyncio.ensure_future(keep()))
+    if IN_BROWSER:
+        # An interrupt would leave a coroutine that never started.
+        javascript.hold_interrupts()
+        javascript.block_on(asyncio.ensure_future(keep()))
+    else:
+        backend.block_on(keep())
     return found[0]
 
 
@@ -738,7 +766,7 @@ async def _open_js(
     try:
         kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
     except ValueError as error:  # JavaScript has one class for both
-        if part is not None and "out of bounds" in str(error):
+        if part is not None and _NO_PLACE.search(str(error)):
             raise IndexError(str(error)) from None
         raise
     if hasattr(found, "names"):
@@ -820,7 +848,7 @@ class _JsInside:
         _, found = await _loaded(how.progress, javascript.calls().files.load, *args)
         return javascript.receive(javascript.calls().tensors.fromJs, found)
 
-    def waits(self, how: How) -> bool:
+    def waits(self, name: str, how: How) -> bool:
         return True
 
     def close(self) -> None:

@@ -10,6 +10,8 @@ from .headers import Entry
 
 # Pyodide makes a BigInt of any larger one.
 _MOST = 2**53 - 2
+# Bytes that are read in less time than one more read takes, on a disk and in memory.
+NEAR = 1 << 16
 
 
 class Axis(NamedTuple):
@@ -60,28 +62,51 @@ def part_of(key: Any, shape: Sequence[int]) -> Part:
     return Part(axes, tuple(view))
 
 
-class Runs(NamedTuple):
-    """Where the bytes are: runs of `length`, whose offsets from the start of the file
-    ascend."""
+class Block(NamedTuple):
+    """Contiguous bytes of a file, read at once, and the elements among them that are
+    selected: shape and strides, in elements from the first byte on."""
 
-    length: int
-    places: Iterator[int]
+    start: int
+    nbytes: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
-def runs_of(part: Part, entry: Entry) -> Runs:
-    """The runs of a part of at least one element."""
-    length = each = entry.dtype.itemsize
+def blocks_of(part: Part, entry: Entry, most: int) -> Iterator[Block]:
+    """The blocks of a part of at least one element, whose offsets from the start of the
+    file ascend. Elements that are near each other share a block of at most `most`
+    bytes."""
+    item = each = entry.dtype.itemsize
     first = entry.start
-    outer: list[tuple[int, int]] = []  # the slowest first
+    axes: list[tuple[int, int]] = []  # counts and strides in bytes, the fastest first
     pairs = list(zip(part.axes, entry.shape, strict=True))
     for (start, count, step), extent in pairs if entry.columns else reversed(pairs):
         first += start * each
-        if length == each and (count == 1 or step == 1):
-            length *= count
-        else:
-            outer.insert(0, (count, step * each))
+        if count > 1:
+            axes.append((count, step * each))
         each *= extent
-    return Runs(length, _places(first, outer))
+    nbytes, count, stride = item, 1, item
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    while axes and axes[0][1] == count * item:
+        count *= axes.pop(0)[0]
+    at_once = count
+    while axes and at_once == count:
+        span = nbytes + (count - 1) * stride
+        if axes[0][1] - span > NEAR:
+            break
+        nbytes, shape, strides = span, (count, *shape), (stride // item, *strides)
+        count, stride = axes.pop(0)
+        at_once = min(count, max((most - nbytes) // stride + 1, 1))
+    for place in _places(first, axes[::-1]):
+        for i in range(0, count, at_once):
+            size = min(at_once, count - i)
+            yield Block(
+                place + i * stride,
+                nbytes + (size - 1) * stride,
+                (size, *shape),
+                (stride // item, *strides),
+            )
 
 
 def _places(first: int, axes: Sequence[tuple[int, int]]) -> Iterator[int]:

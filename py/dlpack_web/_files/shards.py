@@ -5,7 +5,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from .._layout.text import shown
@@ -112,9 +112,8 @@ def check_numbers(shards: Iterable[str], beside: Iterable[str], what: str) -> No
 def check_names(
     shard: str, names: Iterable[str], found: Mapping[str, str], what: str
 ) -> None:
-    """BufferError unless a shard has the tensors that the index lists, and no others."""
-    there = set(names)
-    for name in there:
+    """BufferError for a tensor of a shard that the index does not list there."""
+    for name in names:
         listed = found.get(name)
         if listed != shard:
             says = "does not list" if listed is None else f"says is in {shown(listed)}"
@@ -122,8 +121,12 @@ def check_names(
                 what,
                 f"shard {shown(shard)} has tensor {shown(name)}, which the index {says}",
             )
-    for name, listed in found.items():
-        if listed == shard and name not in there:
+
+
+def check_all(names: Container[str], found: Mapping[str, str], what: str) -> None:
+    """BufferError unless the shards have all tensors that the index lists."""
+    for name, shard in found.items():
+        if name not in names:
             malformed(
                 what,
                 f"shard {shown(shard)} lacks tensor {shown(name)}, which the index lists",
