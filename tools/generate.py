@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes what tools/tables describes into C, TypeScript and Python: the files named
-`generated`. With --check it only names those that differ."""
+`generated`; and the version of pyproject.toml into all files that have it. With --check it
+only names those that differ."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -139,6 +141,22 @@ ORT_WORDS = {
 FILES["js/src/adapters/generated.ts"] = export(
     "The dtypes of onnxruntime-web on WebGPU.", "ON_GPU", GPU
 ) + export("Those on the CPU.", "ON_CPU", CPU)
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+BUILD = (ROOT / "wasm/toolchain/build_wheel.sh").read_text()
+PLATFORMS = re.findall(r"(?m)^platforms=(.+)", BUILD)[0]
+WHEEL = f"dlpack_web-{VERSION}-cp312-abi3-{PLATFORMS}.whl"
+FILES["js/src/pyodide/generated.ts"] = (
+    export("The version of this JavaScript and of its wheel.", "VERSION", VERSION)
+    + export(
+        "The ABIs of Pyodide for which the wheel is built, as its name lists them.",
+        "ABIS: readonly string[]",
+        re.findall(r"pyemscripten_(\d+_\d+)_wasm32", PLATFORMS),
+    )
+    + f"""\
+/** The wheel beside this code in the npm package; bundlers recognise this form. */
+export const shippedWheel = () => new URL("../../../dist/{WHEEL}", import.meta.url);
+"""
+)
 FILES["js/src/webgpu/generated.ts"] = f"""\
 /** WebGPU's limits, by their names in `GPUSupportedLimits`. */
 export type LimitName = {each(WEBGPU["limits"], "'{_}'", " | ")};
@@ -192,21 +210,36 @@ FILES["py/dlpack_web/_backends/interface.pyi"] = (
     f"# Not from tables, but from _backends/model: see tools/generate_interface.py.\n\n{interface()}"
 )
 
+# What precedes the version in files that people write.
+OF_PACKAGE = r'"name": "dlpack-web",\s+"version": "'
+BEFORE_VERSION = {
+    "package.json": OF_PACKAGE,
+    "package-lock.json": OF_PACKAGE,
+    "CITATION.cff": r"^version: ",
+    "README.md": r"^Status: version ",
+    "py/dlpack_web/__init__.py": r'^__version__ = "',
+}
 
 stale = []
-for path, text in FILES.items():
-    head, formatter = LANGUAGES[Path(path).suffix]
-    command, file, given = (
-        formatter.format(path).split(),
-        ROOT / path,
-        f"{head}\n{text}",
-    )
-    made = subprocess.check_output(command, input=given, text=True, cwd=ROOT)
+
+
+def put(path: str, made: str) -> None:
+    """Writes a file, or with --check only names it."""
+    file = ROOT / path
     if file.exists() and file.read_text() == made:
-        continue
+        return
     stale.append(path)
     if "--check" not in sys.argv:
         file.write_text(made)
+
+
+for path, before in BEFORE_VERSION.items():
+    place = re.compile(rf"({before})[\w.+]+", re.MULTILINE)
+    put(path, place.sub(rf"\g<1>{VERSION}", (ROOT / path).read_text()))
+for path, text in FILES.items():
+    head, formatter = LANGUAGES[Path(path).suffix]
+    command, given = formatter.format(path).split(), f"{head}\n{text}"
+    put(path, subprocess.check_output(command, input=given, text=True, cwd=ROOT))
 print("".join(f"[generate] {path}\n" for path in stale), end="")
 if stale and "--check" in sys.argv:
-    sys.exit("these are not what tools/tables says: run `make generate`")
+    sys.exit("tools/tables or pyproject.toml says otherwise: run `make generate`")

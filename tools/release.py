@@ -48,14 +48,20 @@ def versions(root: Path) -> dict[str, str]:
     lock = json.loads((root / "package-lock.json").read_text())
     module = (root / "py/dlpack_web/__init__.py").read_text()
     citation = (root / "CITATION.cff").read_text()
-    found = re.search(r'^__version__ = "(.+)"$', module, re.MULTILINE)
+    script = (root / "js/src/pyodide/generated.ts").read_text()
     return {
         "pyproject.toml": project["version"],
         "package.json": package["version"],
         "package-lock.json": lock["packages"][""]["version"],
-        "dlpack_web.__version__": found[1] if found else "none",
-        "CITATION.cff": "".join(re.findall(r"(?m)^version: (.+)$", citation)),
+        "dlpack_web.__version__": _said(r'^__version__ = "(.+)"$', module),
+        "CITATION.cff": _said(r"^version: (.+)$", citation),
+        "VERSION of wheel.ts": _said(r'VERSION = "(.+)"', script),
+        "the wheel of wheel.ts": _said(r"dlpack_web-([^-]+)-", script),
     }
+
+
+def _said(pattern: str, text: str) -> str:
+    return "".join(re.findall(pattern, text, re.MULTILINE))
 
 
 def check_versions(root: Path, tag: str | None = None) -> str:
@@ -64,7 +70,7 @@ def check_versions(root: Path, tag: str | None = None) -> str:
     version = found["pyproject.toml"]
     if set(found.values()) != {version}:
         told = ", ".join(f"{place} says {number}" for place, number in found.items())
-        raise ReleaseError(f"the versions differ: {told}")
+        raise ReleaseError(f"the versions differ, run `make generate`: {told}")
     sections = re.findall(
         r"^## (.+)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE
     )

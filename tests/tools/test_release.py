@@ -19,12 +19,13 @@ PLACES = [
     "CITATION.cff",
     "CHANGELOG.md",
 ]
+WRITTEN = ["py/dlpack_web/__init__.py", "js/src/pyodide/generated.ts"]
 
 
 @pytest.fixture
 def project(tmp_path):
     """The files that say what version it is, and a function that changes one."""
-    for name in [*PLACES, "py/dlpack_web/__init__.py"]:
+    for name in [*PLACES, *WRITTEN]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
     return tmp_path
@@ -40,13 +41,27 @@ def test_this_project_has_one_version(project):
     assert release.check_versions(ROOT) == release.check_versions(project)
 
 
-@pytest.mark.parametrize("name", [*PLACES[:4], "py/dlpack_web/__init__.py"])
+def test_the_version_is_written_by_hand_once(project):
+    """`make generate` writes the others."""
+    version = release.check_versions(ROOT)
+    generate = (ROOT / "tools/generate.py").read_text()
+    for folder in ("js/src", "py", "wasm"):
+        for file in (ROOT / folder).rglob("*.*"):
+            name = str(file.relative_to(ROOT))
+            if file.suffix in (".ts", ".py", ".c", ".h", ".sh") and name not in generate:
+                assert f'"{version}"' not in file.read_text(), name
+    change(project, WRITTEN[1], f"dlpack_web-{version}", "dlpack_web-9.9.9")
+    with pytest.raises(ReleaseError, match=r"the wheel of wheel.ts says 9\.9\.9"):
+        release.check_versions(project)
+
+
+@pytest.mark.parametrize("name", [*PLACES[:4], *WRITTEN])
 def test_a_version_that_differs_is_named(project, name):
     version = release.check_versions(project)
     change(project, name, version, "9.9.9")
     if name == "package-lock.json":  # says it twice, at the end for the package itself
         change(project, name, version, "9.9.9")
-    with pytest.raises(ReleaseError, match=r"versions differ: .*9\.9\.9"):
+    with pytest.raises(ReleaseError, match=r"versions differ.*9\.9\.9"):
         release.check_versions(project)
 
 

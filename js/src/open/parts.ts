@@ -21,6 +21,9 @@ const MOST = 128;
 /** Bytes that are gathered of short runs. */
 const ROOM = 1 << 18;
 
+/** Bytes of runs that are copied faster one by one. */
+const SHORT = 32;
+
 /** Positions of one axis. */
 interface Axis {
   readonly count: number;
@@ -53,8 +56,11 @@ export interface Plan {
   starts(): Generator<number, void, undefined>;
   /** Bytes of a run. */
   readonly run: number;
-  /** Where the runs begin, in bytes from the start of their block. */
-  runs(): Generator<number, void, undefined>;
+  /** Runs of a row, and bytes from the start of one to that of the next. */
+  readonly times: number;
+  readonly apart: number;
+  /** Where the rows begin, in bytes from the start of their block. */
+  rows(): Generator<number, void, undefined>;
 }
 
 /**
@@ -145,10 +151,11 @@ export function planOf(
     run *= count;
     inner.pop();
   }
+  const { count: times, stride: apart } = inner.pop() ?? { count: 1, stride: 0 };
   return {
     ...best,
-    run,
-    runs: () => placesOf(inner),
+    ...{ run, times, apart },
+    rows: () => placesOf(inner),
     *starts() {
       for (const place of placesOf(axes.slice(0, best.first))) yield offset + place;
     },
@@ -192,28 +199,31 @@ export async function* runsIn(
   }
   const block = new Uint8Array(ROOM);
   let filled = 0;
-  const runs = plan.runs();
-  let place = runs.next().value as number | undefined;
-  let end = (place as number) + plan.run;
+  const { run, times, apart } = plan;
+  const rows = plan.rows();
+  let place = rows.next().value as number | undefined;
+  let end = (place as number) + run;
+  let nth = 1; // of its row
   let at = 0; // where the chunk begins
   for await (const chunk of chunks) {
     const stop = at + chunk.length;
     while (place !== undefined && place < stop) {
       const count = Math.min(end, stop) - place;
-      const part = chunk.subarray(place - at, place - at + count);
+      const from = place - at;
       if (filled + count > ROOM) {
         yield block.subarray(0, filled);
         filled = 0;
       }
-      if (count > ROOM) yield part;
-      else {
-        block.set(part, filled);
+      if (count > ROOM) yield chunk.subarray(from, from + count);
+      else if (count > SHORT) {
+        block.set(chunk.subarray(from, from + count), filled);
         filled += count;
-      }
+      } else for (let i = 0; i < count; i++) block[filled++] = chunk[from + i] as number;
       place += count;
       if (place < end) break;
-      place = runs.next().value as number | undefined;
-      end = (place ?? 0) + plan.run;
+      place = nth < times ? end - run + apart : (rows.next().value as number | undefined);
+      nth = (nth % times) + 1;
+      end = (place ?? 0) + run;
     }
     at = stop;
   }

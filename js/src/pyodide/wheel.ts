@@ -4,20 +4,8 @@
  */
 import { DLPackError, UnsupportedError } from "../core/errors.js";
 import type { URL as AnyURL } from "../core/globals.js";
+import { ABIS, shippedWheel, VERSION } from "./generated.js";
 import { type Pyodide, SERVED } from "./host.js";
-
-/** The version of this JavaScript and of its wheel. */
-const VERSION = "0.1.0";
-
-/** The ABIs of Pyodide for which the wheel is built, as its name lists them. */
-export const ABIS: readonly string[] = ["2025_0", "2026_0", "2026_5"];
-
-/** The wheel beside this code in the npm package; bundlers recognise this form. */
-const shippedWheel = () =>
-  new URL(
-    "../../../dist/dlpack_web-0.1.0-cp312-abi3-pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32.whl",
-    import.meta.url,
-  );
 
 /**
  * The bytes of the wheel at `given`, or else of the one in the npm package.

@@ -11,7 +11,7 @@ from .headers import Entry
 # Pyodide makes a BigInt of any larger one.
 _MOST = 2**53 - 2
 # Bytes that are read in less time than one more read takes, on a disk and in memory.
-NEAR = 1 << 16
+NEAR = 1 << 15
 
 
 class Axis(NamedTuple):

@@ -6,7 +6,7 @@ import process from "node:process";
 import { after, test } from "node:test";
 import { net } from "../../../js/dist/core/realm.js";
 import { connect } from "../../../js/dist/index.js";
-import { ABIS } from "../../../js/dist/pyodide/wheel.js";
+import { ABIS, VERSION } from "../../../js/dist/pyodide/generated.js";
 import { found } from "../../package/wheel/found.js";
 
 const DIST = new URL("../../../dist/", import.meta.url);
@@ -19,7 +19,7 @@ const changed = (from, to) => Buffer.from(WHEEL.toString("latin1").replaceAll(fr
 
 const ANSWERS = {
   "/renamed.HASH.bin": WHEEL,
-  "/older.whl": changed("dlpack_web-0.1.0.dist-info", "dlpack_web-0.0.9.dist-info"),
+  "/older.whl": changed(`dlpack_web-${VERSION}.dist`, `dlpack_web-${VERSION.replace(/\d/, 9)}.dist`),
   "/other.whl": changed("dlpack_web-", "somethings-"),
   "/text.whl": Buffer.from("moved"),
   "/empty.whl": Buffer.alloc(0),
@@ -35,7 +35,7 @@ const at = (path) => `http://127.0.0.1:${server.address().port}${path}`;
 for (const [path, message] of [
   ["/spa/dlpack_web.whl", /dlpack_web\.whl is an HTML page, as servers send/],
   ["/missing.whl", /missing\.whl cannot be loaded \(404 Not Found\)/],
-  ["/older.whl", /older\.whl is dlpack_web 0\.0\.9\. Pass/],
+  ["/older.whl", /older\.whl is dlpack_web 9\.[\d.]+\. Pass/],
   ["/other.whl", /other\.whl is a wheel of another package/],
   ["/text.whl", /text\.whl is not a wheel, but 5 other bytes/],
   ["/empty.whl", /empty\.whl is not a wheel, but 0 other bytes/],
@@ -55,7 +55,7 @@ test("a Pyodide of another ABI is refused before anything is loaded", async () =
   const wheel = at("/missing.whl");
   assert.equal(
     await found(connect, { wheel }, "2027_0"),
-    "Pyodide 314 has the ABI 2027_0, and dlpack-web 0.1.0 is built for 2025_0, 2026_0, 2026_5: it " +
+    `Pyodide 314 has the ABI 2027_0, and dlpack-web ${VERSION} is built for ${ABIS.join(", ")}: it ` +
       "serves Pyodide 0.29 and 314",
   );
   for (const abi of [...ABIS, undefined]) {
@@ -93,14 +93,14 @@ test("where there are no files, bundlers are named only if the wheel was not", a
     assert.ok(
       alone.endsWith(
         ". Bundlers without new URL(file, import.meta.url) leave it out: copy dist/*.whl of the npm " +
-          "package dlpack-web@0.1.0 to your site, and use connect(pyodide, { wheel: url }). For Vite's " +
+          `package dlpack-web@${VERSION} to your site, and use connect(pyodide, { wheel: url }). For Vite's ` +
           'development server set optimizeDeps: { exclude: ["dlpack-web"] } in its configuration instead',
       ),
     );
     assert.equal(
       given,
-      "no wheel of dlpack_web 0.1.0 was found: x.whl cannot be loaded (offline). Pass the URL of " +
-        "dist/*.whl of the npm package dlpack-web@0.1.0: connect(pyodide, { wheel })",
+      `no wheel of dlpack_web ${VERSION} was found: x.whl cannot be loaded (offline). Pass the URL of ` +
+        `dist/*.whl of the npm package dlpack-web@${VERSION}: connect(pyodide, { wheel })`,
     );
   } finally {
     process.getBuiltinModule = getBuiltinModule;
