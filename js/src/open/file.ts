@@ -107,7 +107,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     if (part === undefined) {
       return { dtype: typeof type === "string" ? type : type.name, shape: [...shape], nbytes };
     }
-    const found = partOf(this.#loadable(entry, undefined), part, this.#whichIs(entry));
+    const found = partOf(this.#loadable(entry, this.#options.dtype), part, this.#whichIs(entry));
     return { dtype: found.loaded.type.name, shape: found.shape, nbytes: found.nbytes };
   }
 

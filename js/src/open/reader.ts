@@ -198,9 +198,9 @@ export class Reader {
   }
 
   /** How a part is read if everything before its last byte has to be. @throws if that was not asked for */
-  #planOfAll(part: Part, { member }: Held, what: string, { whole }: OpenOptions): Plan {
+  #planOfAll(part: Part, { member, nbytes }: Held, what: string, { whole }: OpenOptions): Plan {
     const { remote, name } = this.source;
-    if (remote && !whole) {
+    if (remote && !whole && part.nbytes < nbytes) {
       const why = member
         ? `it is compressed in ${name}: all of it would be read`
         : `the server of ${name} does not support ranges: the whole file would be read`;

@@ -12,7 +12,7 @@ const MOST = 100_000_000;
 /** Shards whose headers are read at the same time. */
 const AT_ONCE = 6;
 /** The names of shards: their common beginning, their number, and how many there are. */
-const NUMBERED = /^(.*)-(\d{1,6})-of-(\d{1,6})(\.\w+)$/;
+const NUMBERED = /^(.*)-(\d{1,6})-of-(\d{1,6})(\.\w+)$/s;
 
 /** What an index says. */
 export interface Index {
@@ -98,11 +98,11 @@ export function checkNames(shards: readonly string[], beside: readonly string[],
       if (listed.has(named(i))) continue;
       throw malformed(what, `it lacks shard "${cut(named(i))}"`);
     }
-    for (const name of beside) {
-      const [, same, , , end] = NUMBERED.exec(name) ?? [];
-      if (same === stem && end === suffix && !listed.has(name)) {
-        throw malformed(what, `shard "${cut(name)}" is beside it, and not in it`);
-      }
+  }
+  for (const name of beside) {
+    const [, stem, , , suffix] = NUMBERED.exec(name) ?? [];
+    if (stem !== undefined && found.has(stem + suffix) && !listed.has(name)) {
+      throw malformed(what, `shard "${cut(name)}" is beside it, and not in it`);
     }
   }
 }
