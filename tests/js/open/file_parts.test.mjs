@@ -126,7 +126,15 @@ test("what is not a part is refused", async () => {
   await fails(file.load("w", { part: [-ROWS - 1] }), "RangeError", /-4097/);
   await fails(file.load("w", { part: [null, null, null] }), "RangeError", /3 ranges for 2 axes/);
   await fails(file.load("w", { part: [[0, 9, 0]] }), "RangeError", /step must not be 0/);
-  for (const part of [[[0.5, 2]], [[0, 2 ** 53]], [["0"]], ["1"], [[0n, 1n]], [true]]) {
+  for (const part of [
+    [[0.5, 2]],
+    [[0, 2 ** 53]],
+    [["0"]],
+    ["1"],
+    [[0n, 1n]],
+    [true],
+    [[0, 9, 1, 1]],
+  ]) {
     await fails(file.load("w", { part }), "TypeError|RangeError", /./);
   }
   for (const part of [5, "0:5", { length: 1 }, null]) {
@@ -136,6 +144,35 @@ test("what is not a part is refused", async () => {
   await fails(open(WEIGHTS, { part: [0] }), "TypeError", /several tensors.*file\.load/);
   const packed = { dtype: "int4", shape: [16], part: [[2, 4]] };
   await fails(open(new Uint8Array(8), packed), "UnsupportedError", /less than a byte/);
+});
+
+test("elements may be vectors of 65,535 lanes", async () => {
+  for (const [dtype, step] of [
+    ["uint8x65535", 65535],
+    ["complex128x65535", 16 * 65535],
+    ["float32x65535", 4 * 65535],
+    ["int4x2", 1],
+  ]) {
+    const bytes = new Uint8Array(9 * step).map((_, i) => i % 251);
+    for (const source of [bytes, new Blob([bytes])]) {
+      for (const [part, first] of [
+        [undefined, 0],
+        [[[1, null, 4]], 1],
+        [[-1], 8],
+      ]) {
+        const tensor = await open(source, { dtype, part });
+        const packed = tensor.contiguous();
+        const { buffer, byteOffset } = packed.data;
+        const found = new Uint8Array(buffer, byteOffset, step);
+        assert.deepEqual(
+          [tensor.dtype, ...found],
+          [dtype, ...bytes.subarray(first * step).subarray(0, step)],
+        );
+        if (packed !== tensor) packed.release();
+        tensor.release();
+      }
+    }
+  }
 });
 
 test("a part without elements takes no request", async () => {
@@ -249,6 +286,8 @@ test("a server without ranges is refused, or read whole if asked", async () => {
   const found = await listOf(opened.load("w", { ...part, whole: true }));
   assert.equal(found.values[0], 1000 * COLUMNS);
   assert.equal((await listOf(opened.load("b"))).values[5], 5);
+  const all = await listOf(opened.load("b", { part: [[null, null, -1]] }));
+  assert.equal(all.values[0], COLUMNS - 1); // which is read to its end in any case
   const flipped = {
     part: [
       [9, 2, -3],
@@ -405,6 +444,17 @@ test("stored entries of an archive, and compressed ones", async () => {
   );
   const found = await listOf(other.load("w", { part: [[9, 11]], whole: true }));
   assert.equal(found.values[0], 9 * COLUMNS);
+  assert.equal(
+    (
+      await listOf(
+        other
+          .parts("w")
+          .next()
+          .then(({ value }) => value),
+      )
+    ).shape[0],
+    ROWS,
+  );
   other.close();
   // What is here is read without being asked, and its sum compared.
   const here = await open(new Blob([deflated(npy)]));
@@ -769,7 +819,13 @@ test("what ml_dtypes wrote is read with its dtype, where the bits agree", async 
     await fails(file.get("a"), "UnsupportedError", /give (their|the) dtype/);
     assert.deepEqual(await listOf(file.get("a", { dtype })), expected);
     await fails(file.get("a", { dtype: "float64" }), "UnsupportedError", /give (their|the) dtype/);
+    await fails(async () => file.info("a", part), "UnsupportedError", /give (their|the) dtype/);
     file.close();
+    const typed = await open(archiveOf([["a.npy", npy]], true), { dtype });
+    const some = { part: [[1, null]] };
+    assert.deepEqual(typed.info("a", some), { dtype, shape: [1], nbytes: bytes.length / 2 });
+    assert.deepEqual((await listOf(typed.load("a", some))).shape, [1]);
+    typed.close();
   }
   for (const [descr, dtype] of [
     ["<V2", "float16"],

@@ -13,6 +13,7 @@ CASES = [
     "gpu_cases",
     "gpu_devices",
     "gpu_errors",
+    "gpu_files",
     "gpu_padding",
     "gpu_reads",
     "gpu_same_bytes",

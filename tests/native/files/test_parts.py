@@ -4,6 +4,7 @@ gives. tests/js/open/file_parts.test.mjs has servers."""
 import asyncio
 import io
 import json
+import os
 import random
 import sys
 import zipfile
@@ -13,6 +14,7 @@ import pytest
 from conftest import run
 
 import dlpack_web as dlw
+from dlpack_web._files import local, parts, shards
 
 WHOLE = np.arange(4096 * 64, dtype="f4").reshape(4096, 64)
 
@@ -87,6 +89,11 @@ def test_a_part_of_a_mapped_file_is_a_view(tmp_path):
         (True, TypeError),
         (1.0, TypeError),
         (np.array([True]), TypeError),
+        (np.True_, TypeError),
+        (np.array([1]), TypeError),
+        (np.array(1.0), TypeError),
+        (np.s_[0:1.5], TypeError),
+        ((np.int64(0), np.int64(64)), IndexError),
     ],
 )
 def test_what_is_not_a_part_is_refused(key, error):
@@ -94,6 +101,58 @@ def test_what_is_not_a_part_is_refused(key, error):
         opened(saved(w=WHOLE)).get_slice("w")[key]
     with pytest.raises(error):
         opened(npy(WHOLE), part=key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (np.int64(1), np.array(2)),
+        (np.uint8(200), slice(np.int64(9), np.int16(2), np.int8(-3))),
+        (..., np.int32(-1)),
+        (None, np.int64(-4096), None, ...),
+        (np.s_[::-1], np.s_[: np.array(4) : np.uint8(2)]),
+        (),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(key):
+    file = opened(saved(w=WHOLE))
+    part = file.get_slice("w")[key]
+    assert part.shape == WHOLE[key].shape
+    assert np.array_equal(loaded(part), WHOLE[key])
+    with opened(npy(WHOLE), part=key) as tensor:
+        assert np.array_equal(tensor.numpy(), WHOLE[key])
+    if key != ():
+        with pytest.raises(TypeError, match="all indices at once"):
+            part[0]
+
+
+class Counting(io.FileIO):
+    """How much is read of a file, and how often."""
+
+    def readinto(self, memory):
+        self.reads.append(super().readinto(memory))
+        return self.reads[-1]
+
+
+def test_near_elements_are_read_at_once_and_distant_ones_alone(tmp_path, monkeypatch):
+    path = tmp_path / "w.raw"
+    monkeypatch.setattr(local, "IN_BROWSER", True)  # files are read, not mapped
+    monkeypatch.setattr(local.io, "FileIO", Counting)
+    for width, key, most_bytes, most_reads in [
+        (2000, np.s_[:, ::2], 2_000_000, 1),
+        (2000, np.s_[:, :1, None], 2_000_000, 1),
+        (parts.NEAR, np.s_[3:9, :2], 6 * parts.NEAR, 1),
+        (2 * parts.NEAR, np.s_[3:9, ::-80_000], 6, 6),
+        (2000, np.s_[::100, 7:], 19_930, 10),
+    ]:
+        shape = 1000, width
+        whole = np.resize(np.arange(251, dtype="u1"), shape)
+        whole.tofile(path)
+        Counting.reads = []
+        with opened(path, dtype="uint8", shape=shape, part=key) as tensor:
+            assert np.array_equal(tensor.numpy(), whole[key])
+        assert sum(Counting.reads) <= most_bytes
+        assert len(Counting.reads) <= most_reads
 
 
 def test_a_part_of_a_part_a_missing_tensor_and_a_closed_file():
@@ -168,11 +227,14 @@ def test_a_compressed_array_is_checked_to_its_end():
         run(opened(bytes(broken)).get_slice("w")[7:9].load())
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path):
+@pytest.mark.parametrize("seed", range(120))
+def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path, monkeypatch):
     chance = random.Random(seed)
+    monkeypatch.setattr(local, "PIECE", chance.choice([16, 64, 500, 8 << 20]))
+    monkeypatch.setattr(parts, "NEAR", chance.choice([0, 3, 20, 1 << 15]))
+    monkeypatch.setattr(local, "IN_BROWSER", seed % 2 == 0)
     shape = [chance.choice([0, 1, 2, 3, 5, 9, 40]) for _ in range(chance.randrange(4))]
-    dtype = chance.choice(["f4", "u1", "c8", "i8", "?"])
+    dtype = chance.choice(["f4", "u1", "c8", "i8", "i2", "?"])
     whole = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
     if chance.random() < 0.5:
         whole = np.asfortranarray(whole)
@@ -209,6 +271,9 @@ def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path):
     with opened(npy(whole), part=key, progress=lambda *a: told.append(a)) as tensor:
         assert np.array_equal(tensor.numpy(), expected)
         assert told[-1] == (expected.nbytes, expected.nbytes)
+    raw = {"dtype": "int4x2" if dtype == "u1" else whole.dtype, "shape": whole.shape}
+    with opened(whole.tobytes(), format="raw", part=key, **raw) as tensor:
+        assert (tensor.shape, tensor.tobytes()) == (expected.shape, expected.tobytes())
     assert dlw.live_tensors() == before
 
 
@@ -268,6 +333,75 @@ def test_a_sharded_model_is_one_file(model):
             assert loaded(file.get_slice("layer.3.w")[1, 1:]).tolist() == [3.0] * 3
         with pytest.raises(dlw.ReleasedError):
             file["layer.1.w"]
+
+
+def descriptors():
+    """How many are open."""
+
+    def is_open(fd):
+        try:
+            return bool(os.fstat(fd))
+        except OSError:
+            return False
+
+    return sum(map(is_open, range(200)))
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["mapped", "read"])
+def test_a_shard_is_open_only_while_it_is_read(model, read, monkeypatch):
+    monkeypatch.setattr(local, "IN_BROWSER", read)
+    before, told = descriptors(), []
+    with opened(index(model), progress=lambda *args: told.append(args)) as file:
+        assert descriptors() == before
+        one, other = run(file.load("layer.1.w", "layer.1.b"))
+        assert one.read_only is not read
+        kept = sys.version_info < (3, 13) and not read  # for a mapping in use
+        assert descriptors() == before + kept
+        one.release()
+        assert loaded(file.get_slice("layer.3.w")[1, ::2]).tolist() == [3.0, 3.0]
+        assert descriptors() == before + kept
+        del told[:]
+        run(file.load())
+        assert told[-1] == (160, 160)
+        other.release()
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["mapped", "read"])
+def test_a_shard_that_was_replaced_is_noticed(model, read, monkeypatch):
+    monkeypatch.setattr(local, "IN_BROWSER", read)
+    folder, _ = model
+    with opened(index(model)) as file:
+        (kept,) = run(file.load("layer.2.w"))
+        path = folder / name_of(2)
+        path.with_suffix(".new").write_bytes(path.read_bytes().replace(b"@", b"A"))
+        path.with_suffix(".new").replace(path)
+        for ask in (
+            lambda: file["layer.2.b"],
+            lambda: loaded(file.get_slice("layer.2.w")[1]),
+        ):
+            with pytest.raises(
+                BufferError, match=r"model-00002.*changed since it was opened"
+            ):
+                ask()
+        assert kept.numpy().tolist() == [[2.0] * 4] * 2
+        assert file["layer.1.w"].shape == (1, 4)
+        path.unlink()
+        with pytest.raises(FileNotFoundError):
+            file["layer.2.b"]
+
+
+def test_an_index_is_compared_with_its_shards_once(model, monkeypatch):
+    class Index(dict):
+        looks = 0
+
+        def items(self):
+            Index.looks += 1
+            return super().items()
+
+    found = shards.read_index
+    monkeypatch.setattr(shards, "read_index", lambda file: (Index(found(file)[0]), {}))
+    assert len(opened(index(model))) == 6
+    assert Index.looks == 1
 
 
 @pytest.mark.parametrize(
@@ -375,6 +509,17 @@ def test_what_ml_dtypes_wrote_is_read_with_its_dtype(name):
             file["a"]
         with run(file.load("a", dtype=name))[0] as tensor:
             assert np.array_equal(tensor.numpy().view(bits.dtype), bits)
+            assert file["a"] is tensor
+            assert run(file.load("a")) == (tensor,)
+            assert run(file.load()) == (tensor, file["b"])
+            for ask in (
+                lambda: run(file.load("a", dtype="float64")),
+                lambda: file["c"],
+            ):
+                with pytest.raises((BufferError, KeyError)):
+                    ask()
+        with pytest.raises(BufferError, match="give the"):
+            file["a"]  # it was released
         assert np.array_equal(
             loaded(file.get_slice("a")[1:], dtype=name).view(bits.dtype), bits[1:]
         )

@@ -15,6 +15,7 @@ from dlpack_web import _core
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
+from conftest import run
 from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
 
 from dlpack_web._page import host as hosts
@@ -455,9 +456,33 @@ def test_python_waits_where_messages_arrive_on_another_thread():
         with pytest.raises(BufferError, match="does not support videos"):
             host.backend().block_on(failing())
         t.release()
+        # A file of more pieces than are sent without an answer.
+        a = np.resize(a, 4_194_305)
+        with run(dlw.open(file_of(a), device=host.device)) as file:
+            assert np.array_equal(file["w"].numpy(), a)
+            file["w"].release()
     finally:
         stop.set()
         thread.join()
+
+
+def file_of(array):
+    with dlw.from_dlpack(array) as w:
+        return run(dlw.save(None, {"w": w, "few": array[:9]}))
+
+
+def test_python_does_not_wait_where_messages_arrive():
+    host, _, channel = joined()
+    a = np.arange(4_194_305, dtype="f4")
+    before = dlw.live_tensors()
+    with run(dlw.open(file_of(a), device=host.device)) as file:
+        assert read(channel, file["few"]).tolist() == list(range(9))
+        with pytest.raises(
+            BufferError, match=r"cannot wait .*`await file.load\('w'\)`"
+        ):
+            file["w"]
+        file["few"].release()
+    assert dlw.live_tensors() == before
 
 
 async def failing():
