@@ -220,7 +220,7 @@ BEFORE_VERSION = {
     "py/dlpack_web/__init__.py": r'^__version__ = "',
 }
 
-stale = []
+stale: list[str] = []
 
 
 def put(path: str, made: str) -> None:

@@ -32,9 +32,9 @@ export interface LoadOptions<D extends DTypeName = DTypeName> {
    */
   part?: readonly Range[] | undefined;
   /**
-   * Reads more of the file than the part where that is needed: the whole file from a server without
+   * Reads more from a server than the part where that is needed: the whole file if the server lacks
    * ranges, a compressed array from its start, or what lies between scattered elements. By default
-   * these are errors.
+   * these are errors. Local files need no `whole`.
    */
   whole?: boolean | undefined;
 }

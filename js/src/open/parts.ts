@@ -79,13 +79,6 @@ export function partOf(whole: Described, given: Ranges, what: string): Part {
   if (ranges.length > extents.length) {
     throw new RangeError(`${ranges.length} ranges for ${extents.length} axes of ${cut(what, 300)}`);
   }
-  if (type.step % 1 !== 0) {
-    throw new UnsupportedError(
-      `${what}: parts of ${type.name}, whose elements have less than a byte, are not supported: ` +
-        "load all of it, and slice the tensor",
-      { given: type.name },
-    );
-  }
   const view: Range[] = [];
   const taken = extents.map((extent, axis) => {
     const range = ranges[axis] ?? null;
@@ -98,6 +91,13 @@ export function partOf(whole: Described, given: Ranges, what: string): Part {
     const first = step < 0 ? start + Math.max(count - 1, 0) * step : start;
     return { start: first, count, step: Math.abs(step), extent };
   });
+  if (type.step % 1 !== 0) {
+    throw new UnsupportedError(
+      `${what}: parts of ${type.name}, whose elements have less than a byte, are not supported: ` +
+        "load all of it, and slice the tensor",
+      { given: type.name },
+    );
+  }
   const shape = taken.map(({ count }) => count);
   let each = type.step;
   const axes: Axis[] = [];

@@ -151,17 +151,17 @@ class Again:
 
     def __init__(self, path: str) -> None:
         self.name, self._mark = path, _mark(path)
-        self._mapped: weakref.ref[mmap.mmap] | None = None
+        self._mapped: Callable[[], Any] = lambda: None
 
     def open(self) -> Local:
         """BufferError if it is another file than at first."""
-        mapped = self._mapped and self._mapped()
-        if mapped is None or mapped.closed:
+        file: Local
+        try:
+            file = Memory(memoryview(self._mapped()), self.name)
+        except (TypeError, ValueError):  # none, or closed
             file = open_path(self.name)
             if isinstance(file, Memory) and isinstance(file.memory.obj, mmap.mmap):
                 self._mapped = weakref.ref(file.memory.obj)
-        else:
-            file = Memory(memoryview(mapped), self.name)
         if _mark(self.name) != self._mark:
             file.close()
             malformed(self.name, "it changed since it was opened: open it again")

@@ -127,7 +127,7 @@ class TensorPart:
         Raises
         ------
         BufferError
-            It cannot be read, or not without reading more of the file; then open the file
+            It cannot be read, or a server would send more of the file; then open the file
             with ``whole=True``.
         ReleasedError
             The file was closed.
@@ -506,9 +506,9 @@ async def open(
         Called with the number of bytes of a tensor loaded so far, and their total (None if
         unknown). An exception in it ends the load.
     whole : bool
-        Whether more of the file may be read than a part, where that is needed: all of it from
-        a server without ranges, a compressed array from its start, what lies between
-        scattered elements. By default these are errors.
+        Whether more may be read from a server than a part, where that is needed: the whole
+        file if the server lacks ranges, a compressed array from its start, what lies
+        between scattered elements. By default these are errors. Local files need no `whole`.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from .. import _core
 from . import NPY, DLDeviceType
+from .text import shown
 
 if TYPE_CHECKING:
     import builtins
@@ -240,7 +241,7 @@ def _pack(name: str) -> int:
     meant = _MEANT.get(name.lstrip("<=|@"))
     hint = f"; did you mean {meant!r}?" if meant else ""
     raise TypeError(
-        f"unknown dtype {name!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
+        f"unknown dtype {shown(name)}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
         "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', "
         f"'bcomplex32', DLPack's floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are supported{hint}"
     )

@@ -12,6 +12,7 @@ from differential import changed
 import dlpack_web as dlw
 from dlpack_web._files import shards
 
+from .devices import make_dtype
 from .shaders import STRANGE, pick
 
 CODES = [
@@ -407,27 +408,59 @@ def one_range(chance: random.Random) -> Any:
     return [bound(chance), bound(chance), step] if chance.random() < 0.8 else None
 
 
+def raw(chance: random.Random) -> tuple[bytes, dict[str, Any]]:
+    """Elements of any dtype, also of those that are none, and of about their shape."""
+    name = make_dtype(chance)
+    shape = [chance.randrange(5) for _ in range(chance.choice((0, 1, 1, 2, 3)))]
+    try:
+        bits = dlw.DType(name).bits * dlw.DType(name).lanes
+    except TypeError:
+        bits = 8
+    if bits > 10_000:
+        shape = shape[:1]
+    count = -(-prod(shape) * bits // 8) + chance.choice((0,) * 20 + (1, -1))
+    options = {"format": "raw", "dtype": name}
+    if len(shape) != 1 or chance.random() < 0.5:
+        options["shape"] = shape
+    return chance.randbytes(max(count, 0)), options
+
+
 def part(chance: random.Random) -> dict[str, Any]:
-    data = chance.choice((npy, safetensors))(chance)
-    ranges = [one_range(chance) for _ in range(chance.choice((0, 1, 1, 2, 2, 3)))]
-    return {"bytes": data.hex(), "ranges": ranges}
+    if chance.random() < 0.3:
+        data, options = raw(chance)
+    else:
+        make = chance.choice((npy, safetensors))
+        data, options = make(chance), {}
+        if chance.random() < 0.2:
+            dtype = chance.choice(["int32", "uint32", "bfloat16", "int8"])
+            options |= {"format": make.__name__, "dtype": dtype}
+    ranges: Any = [one_range(chance) for _ in range(chance.choice((0, 1, 1, 2, 2, 3)))]
+    if chance.random() < 0.1:
+        ranges = None
+    return {"bytes": data.hex(), "ranges": ranges, "options": [*options.items()]}
 
 
 def part_of(given: dict[str, Any]) -> Any:
     """The parts of all tensors of a file, or why they are refused."""
-    data = bytes.fromhex(given["bytes"])
+    data, options = bytes.fromhex(given["bytes"]), dict(given["options"])
     key = tuple(
         slice(None)
         if each is None
         else slice(*each)
         if isinstance(each, list)
         else each
-        for each in given["ranges"]
+        for each in given["ranges"] or ()
     )
-    if data.startswith(b"\x93"):
-        return loaded(at_once(dlw.open(data, part=key)))
+    try:
+        dlw.DType(options.get("dtype", "bool"))
+    except TypeError:  # as JavaScript has it
+        raise BufferError from None
+    first = "npy" if data.startswith(b"\x93") else "safetensors"
+    if options.get("format", first) != "safetensors":
+        some = None if given["ranges"] is None else key
+        return loaded(at_once(dlw.open(data, part=some, **options)))
     found = []
-    with at_once(dlw.open(data)) as opened:
+    with at_once(dlw.open(data, **options)) as opened:
         for name in opened:
             if not isinstance(opened.info(name).dtype, dlw.DType):
                 continue

@@ -80,16 +80,19 @@ async function file(hex) {
   return { metadata: opened.metadata, found };
 }
 
-async function part({ bytes: hex, ranges }) {
-  const bytes = bytesOf(hex);
-  if (bytes[0] === 0x93) return loaded(await open(bytes, { part: ranges }));
-  const opened = await open(bytes);
+async function part({ bytes: hex, ranges, options: pairs }) {
+  const [bytes, options] = [bytesOf(hex), Object.fromEntries(pairs)];
+  const { format = bytes[0] === 0x93 ? "npy" : "safetensors" } = options;
+  if (format !== "safetensors") {
+    return loaded(await open(bytes, { ...options, part: ranges ?? undefined }));
+  }
+  const opened = await open(bytes, options);
   const found = [];
   for (const name of opened.names) {
     if (opened._why(name)) continue;
     try {
-      const { shape, nbytes } = opened.info(name, { part: ranges });
-      const some = await loaded(await opened.load(name, { part: ranges }));
+      const { shape, nbytes } = opened.info(name, { part: ranges ?? [] });
+      const some = await loaded(await opened.load(name, { part: ranges ?? [] }));
       found.push([name, [...shape], nbytes, ...some]);
     } catch (error) {
       if (!(error.name in KINDS)) throw error;

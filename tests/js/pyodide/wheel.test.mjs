@@ -19,7 +19,7 @@ const changed = (from, to) => Buffer.from(WHEEL.toString("latin1").replaceAll(fr
 
 const ANSWERS = {
   "/renamed.HASH.bin": WHEEL,
-  "/older.whl": changed(`dlpack_web-${VERSION}.dist`, `dlpack_web-${VERSION.replace(/\d/, 9)}.dist`),
+  "/older.whl": changed(`dlpack_web-${VERSION}.d`, `dlpack_web-${VERSION.replace(/\d/, 9)}.d`),
   "/other.whl": changed("dlpack_web-", "somethings-"),
   "/text.whl": Buffer.from("moved"),
   "/empty.whl": Buffer.alloc(0),
