@@ -624,10 +624,11 @@ class _Shards:
         self.refused: dict[str, str] = {}
         self._inside: dict[str, _LocalInside] = {}
         found, self.metadata = shards.read_index(index)
+        folder = os.path.abspath(os.path.dirname(index.name))
         names = dict.fromkeys(found.values())
         self.shards = len(names)
         for shard in names:
-            path = os.path.join(os.path.dirname(index.name), shard)
+            path = os.path.join(folder, shard)
             inside = _LocalInside(local.Again(path), "safetensors")
             shards.check_names(shard, inside.infos, found, index.name)
             self.infos |= inside.infos
