@@ -48,7 +48,10 @@ def test_the_version_is_written_by_hand_once(project):
     for folder in ("js/src", "py", "wasm"):
         for file in (ROOT / folder).rglob("*.*"):
             name = str(file.relative_to(ROOT))
-            if file.suffix in (".ts", ".py", ".c", ".h", ".sh") and name not in generate:
+            if (
+                file.suffix in (".ts", ".py", ".c", ".h", ".sh")
+                and name not in generate
+            ):
                 assert f'"{version}"' not in file.read_text(), name
     change(project, WRITTEN[1], f"dlpack_web-{version}", "dlpack_web-9.9.9")
     with pytest.raises(ReleaseError, match=r"the wheel of wheel.ts says 9\.9\.9"):

@@ -111,7 +111,8 @@ export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Lay
 
 /** A range as Python's `slice.indices` makes it. */
 export function resolve(range: Exclude<Range, number | null>, extent: number, axis: number) {
-  if (!Array.isArray(range) || range.length > 3 || range.some((n) => n != null && !Number.isSafeInteger(n))) {
+  const isWrong = (n: unknown, i: number) => i > 2 || (n != null && !Number.isSafeInteger(n));
+  if (!Array.isArray(range) || range.some(isWrong)) {
     throw new TypeError(`axis ${axis}: a number, null or [start, stop, step] is needed`);
   }
   const step = range[2] ?? 1;

@@ -378,7 +378,9 @@ async def test_parts_of_what_is_behind_a_url(where):
     with await dlw.open(url, device=where, part=np.s_[..., 9:5:-1, None]) as tensor:
         assert (await tensor.to_host()).tolist() == [[9], [8], [7], [6]]
     for key in 700_001, (0, 0), (..., np.int64(0), 0):
-        with pytest.raises(IndexError, match=r"index 700001 is out of bounds|[23] ranges"):
+        with pytest.raises(
+            IndexError, match=r"index 700001 is out of bounds|[23] ranges"
+        ):
             await dlw.open(url, part=key)
     without = made("a.npy", count=700_001, ranges=0)
     with pytest.raises(BufferError, match=r"does not support ranges.*`whole`"):
