@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from .. import _core
 from .._core import Tensor
 from .._layout.dtype import DType
-from .checks import Arguments, Counts, ShaderSource, Tensors
+from .checks import Arguments, Counts, Key, ShaderSource, Tensors
 """
 
 

@@ -231,8 +231,12 @@ static PyObject *parse_json(text json) {
 
 /* The value of a key; NULL if absent, or null. Borrowed. */
 static PyObject *optional(PyObject *parsed, const char *key) {
-  PyObject *value = PyDict_GetItemString(parsed, key);
-  return value != Py_None ? value : NULL;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(parsed, &at, &name, &value);) {
+    if (PyUnicode_CompareWithASCIIString(name, key) != 0) continue; /* cannot fail */
+    return value != Py_None ? value : NULL;
+  }
+  return NULL;
 }
 
 /* The length of a list of numbers from 0 on, at most `room`; -1 for anything else. */

@@ -214,14 +214,17 @@ PyObject *dlw_bridge_take(PyObject *Py_UNUSED(module), PyObject *arg) {
 /* --- kernels ---------------------------------------------------------------------- */
 
 /* Arrays of one element have a __float__, too, but are not numbers; NumPy's scalars
- * will have a __dlpack__ (numpy#32029), but no length. */
+ * will have a __dlpack__ (numpy#32029), but no length. -1 with an exception. */
 static int is_array(PyObject *arg) {
-  return PyObject_HasAttrString(arg, "__dlpack__") &&
-         PyObject_HasAttrString((PyObject *)Py_TYPE(arg), "__len__");
+  int has_length = PyType_GetSlot(Py_TYPE(arg), Py_sq_length) != NULL ||
+                   PyType_GetSlot(Py_TYPE(arg), Py_mp_length) != NULL;
+  return has_length ? dlw_exports_dlpack(arg) : 0;
 }
 
 static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
-  if (!is_array(arg)) {
+  int is = is_array(arg);
+  if (is < 0) return NULL;
+  if (!is) {
     double number = PyFloat_AsDouble(arg);
     if (number != -1 || !PyErr_Occurred()) return PyFloat_FromDouble(number);
     if (!dlw_is_refusal()) return NULL;
@@ -288,15 +291,17 @@ PyObject *dlw_bridge_arguments(PyObject *Py_UNUSED(module), PyObject *args) {
 }
 
 /* A call of a kernel, as JavaScript reads it (js/src/pyodide/layout.ts has the same
- * order, kernels.ts the kinds): the number of Python's call, workgroups, and arguments,
- * each with its kind. A tensor is the address of its struct. There is one, not on the
- * stack: JavaScript may have used that up. */
+ * order, kernels.ts the kinds): the number of Python's call, workgroups, arguments,
+ * each with its kind, and the key of the call. A tensor is the address of its struct.
+ * There is one, not on the stack: JavaScript may have used that up. */
 enum { NUMBER, TENSOR };
+enum { KEY = 40 };
 static struct {
   double site, workgroups[3], count;
   struct {
     double kind, value;
   } arguments[MAX_ARGUMENTS];
+  double key[KEY];
 } call;
 
 DLW_EXPORT(dlw_bridge_call)
@@ -327,118 +332,129 @@ static int describe_arguments(PyObject *args) {
   return 0;
 }
 
-static int32_t (*run_kernel)(int32_t kernel, int32_t known);
+/* --- the key of a call ------------------------------------------------------------ */
 
-/* The callback that runs the kernel with a number by `call`. It returns 0 and keeps the
- * error; 1: it ran; or another number, with which the same call can be run again. Then
- * it needs no more than that number as `known`, else 0, and the numbers in `call`; and
- * it returns 0 if it cannot say that the call is still valid. */
-DLW_EXPORT(dlw_bridge_on_run)
-void dlw_bridge_on_run(int32_t (*callback)(int32_t kernel, int32_t known)) {
-  run_kernel = callback;
+/* The numbers in `call.key` are the same for the same call alone: how many there are,
+ * how many arguments; of each the serial number of the tensor, or 0 for a number; the
+ * options. JavaScript caches calls by them (js/src/webgpu/cache.ts). These functions
+ * run no other code, and leave no exception. They return 0 for a call without a key. */
+
+static int add(int64_t number) {
+  if (call.key[0] >= KEY) return 0;
+  call.key[(int)call.key[0]++] = (double)number;
+  return 1;
 }
 
-/* Calls that JavaScript can run again, by a hash of what was given. */
-enum { KNOWN = 128, KNOWN_ARGUMENTS = 8 };
-typedef struct {
-  int32_t kernel, known; /* known 0: none */
-  uint32_t count;
-  double workgroups[3];              /* 0: the default */
-  uint64_t serials[KNOWN_ARGUMENTS]; /* of tensors; 0: a number */
-} known_call;
-static known_call known_calls[KNOWN];
-
-static known_call *place_of(const known_call *wanted) {
-  uint64_t hash = (uint32_t)wanted->kernel;
-  for (uint32_t i = 0; i < wanted->count; i++) hash = hash * 31 + wanted->serials[i];
-  return &known_calls[hash % KNOWN];
+static int add_int(PyObject *number) {
+  int overflow = 0;
+  if (!PyLong_CheckExact(number)) return 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  const int64_t most = (int64_t)1 << 53;
+  return !overflow && -most < value && value < most && add(value);
 }
 
-static int is_same(const known_call *a, const known_call *b) {
-  return a->kernel == b->kernel && a->count == b->count &&
-         memcmp(a->workgroups, b->workgroups, sizeof a->workgroups) == 0 &&
-         memcmp(a->serials, b->serials, a->count * sizeof a->serials[0]) == 0;
-}
-
-/* The call that is described; its count is 0 if it has too many arguments. */
-static known_call described(int32_t kernel, PyObject *args) {
-  known_call made = {.kernel = kernel};
-  if (call.count > (double)KNOWN_ARGUMENTS) return made;
-  made.count = (uint32_t)call.count;
-  memcpy(made.workgroups, call.workgroups, sizeof made.workgroups);
-  for (uint32_t i = 0; i < made.count; i++) {
-    if (call.arguments[i].kind != (double)TENSOR) continue;
-    made.serials[i] = dlw_tensor_of(PyTuple_GetItem(args, (Py_ssize_t)i))->serial;
+/* None, a bool, an int, or a tuple of ints, after its length, or another number. */
+static int add_option(PyObject *option) {
+  if (option == Py_None) return add(-1);
+  if (PyBool_Check(option)) return add(option == Py_True ? -2 : -3);
+  if (!PyTuple_CheckExact(option)) return add(-4) && add_int(option);
+  Py_ssize_t length = PyTuple_Size(option);
+  int added = add(length);
+  for (Py_ssize_t i = 0; added && i < length; i++) {
+    added = add_int(PyTuple_GetItem(option, i));
   }
-  return made;
+  return added;
+}
+
+/* An argument as the user gave it. The value of a number comes to `arguments`. */
+static int add_argument(PyObject *arg, double *value) {
+  if (dlw_is_tensor(arg)) {
+    dlw_tensor *tensor = dlw_tensor_of(arg);
+    if (tensor == NULL) PyErr_Clear(); /* it was released */
+    return tensor != NULL && add((int64_t)tensor->serial);
+  }
+  if (!PyFloat_CheckExact(arg) && !PyLong_CheckExact(arg)) return 0;
+  *value = PyFloat_AsDouble(arg);
+  if (*value != -1 || !PyErr_Occurred()) return add(0);
+  PyErr_Clear(); /* an int beyond all floats */
+  return 0;
+}
+
+/* Describes the key (args, *options). */
+static int describe_key(PyObject *key) {
+  PyObject *args = PyTuple_GetItem(key, 0);
+  Py_ssize_t length = PyTuple_Size(args), count = PyTuple_Size(key);
+  call.key[0] = 1;
+  int added = length <= MAX_ARGUMENTS && add(length);
+  for (Py_ssize_t i = 0; added && i < length; i++) {
+    added = add_argument(PyTuple_GetItem(args, i), &call.arguments[i].value);
+  }
+  for (Py_ssize_t i = 1; added && i < count; i++) {
+    added = add_option(PyTuple_GetItem(key, i));
+  }
+  if (!added) call.key[0] = 0;
+  return added;
+}
+
+static int is_key(PyObject *key) {
+  return PyTuple_Check(key) && PyTuple_Size(key) > 0 &&
+         PyTuple_CheckExact(PyTuple_GetItem(key, 0));
+}
+
+/* Whether a kernel takes the arguments of a call as they are, and then only tensors. */
+static int takes(PyObject *values, PyObject *args) {
+  Py_ssize_t count = PyTuple_Size(values), length = PyTuple_Size(args);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *value = PyTuple_GetItem(values, i);
+    PyObject *arg = i < length ? PyTuple_GetItem(args, i) : NULL;
+    if (dlw_is_tensor(value) ? arg != NULL && arg != value
+                             : arg == NULL || dlw_is_tensor(arg)) {
+      return 0;
+    }
+  }
+  return length <= count;
+}
+
+/* --- running kernels -------------------------------------------------------------- */
+
+static int32_t (*run_kernel)(int32_t kernel, int32_t again);
+
+/* The callback that runs the kernel with a number by `call`, and returns 1. It returns
+ * 0 and keeps the error; or, for `again`, if it has not cached the call of that key, or
+ * cannot say that it is still valid. Then it needs only the key, and the numbers among
+ * the arguments. */
+DLW_EXPORT(dlw_bridge_on_run)
+void dlw_bridge_on_run(int32_t (*callback)(int32_t kernel, int32_t again)) {
+  run_kernel = callback;
 }
 
 PyObject *dlw_bridge_run(PyObject *Py_UNUSED(module), PyObject *args) {
   double *groups = call.workgroups;
   int kernel;
-  PyObject *values;
-  if (!PyArg_ParseTuple(args, "id(ddd)O!", &kernel, &call.site, &groups[0], &groups[1],
-                        &groups[2], &PyTuple_Type, &values)) {
+  PyObject *values, *key;
+  if (!PyArg_ParseTuple(args, "id(ddd)O!O!", &kernel, &call.site, &groups[0],
+                        &groups[1], &groups[2], &PyTuple_Type, &values, &PyTuple_Type,
+                        &key)) {
     return NULL;
   }
   if (run_kernel == NULL) {
     return PyErr_Format(PyExc_RuntimeError, "no JavaScript runs kernels");
   }
+  call.key[0] = 0;
+  if (is_key(key) && takes(values, PyTuple_GetItem(key, 0))) describe_key(key);
   if (describe_arguments(values) < 0) return NULL;
-  known_call made = described(kernel, values);
-  made.known = run_kernel(kernel, 0);
-  if (made.known > 1 && made.count > 0) *place_of(&made) = made;
-  return PyBool_FromLong(made.known != 0);
-}
-
-/* Workgroups as users give them: None, an int or a tuple of ints. */
-static int read_workgroups(PyObject *given, double counts[3]) {
-  counts[0] = counts[1] = counts[2] = 0;
-  if (given == Py_None) return 1;
-  counts[1] = counts[2] = 1;
-  int is_tuple = PyTuple_CheckExact(given);
-  Py_ssize_t length = is_tuple ? PyTuple_Size(given) : 1;
-  for (Py_ssize_t i = 0; i < length; i++) {
-    PyObject *count = is_tuple ? PyTuple_GetItem(given, i) : given;
-    if (i > 2 || !PyLong_CheckExact(count)) return 0;
-    counts[i] = PyLong_AsDouble(count);
-  }
-  if (!PyErr_Occurred()) return 1;
-  PyErr_Clear();
-  return 0;
+  return PyBool_FromLong(run_kernel(kernel, 0));
 }
 
 PyObject *dlw_bridge_again(PyObject *Py_UNUSED(module), PyObject *const *given,
                            Py_ssize_t count) {
-  if (count != 3 || !PyTuple_CheckExact(given[2])) {
-    return PyErr_Format(PyExc_TypeError, "_again(kernel, workgroups, args)");
+  if (count != 2 || !is_key(given[1])) {
+    return PyErr_Format(PyExc_TypeError, "_again(kernel, (args, *options))");
   }
-  known_call wanted = {.kernel = (int32_t)PyLong_AsLong(given[0])};
-  if (wanted.kernel == -1 && PyErr_Occurred()) return NULL;
-  Py_ssize_t length = PyTuple_Size(given[2]);
-  if (length > KNOWN_ARGUMENTS || !read_workgroups(given[1], wanted.workgroups)) {
-    Py_RETURN_FALSE;
-  }
-  wanted.count = (uint32_t)length;
-  for (Py_ssize_t i = 0; i < length; i++) {
-    PyObject *arg = PyTuple_GetItem(given[2], i);
-    if (dlw_is_tensor(arg)) {
-      dlw_tensor *tensor = dlw_tensor_of(arg);
-      if (tensor == NULL) return NULL;
-      wanted.serials[i] = tensor->serial;
-    } else if (PyFloat_CheckExact(arg) || PyLong_CheckExact(arg)) {
-      call.arguments[i].value = PyFloat_AsDouble(arg);
-    } else {
-      Py_RETURN_FALSE;
-    }
-  }
-  if (PyErr_Occurred()) { /* of a number, which the usual way refuses */
-    PyErr_Clear();
-    Py_RETURN_FALSE;
-  }
-  const known_call *found = place_of(&wanted);
-  if (found->known == 0 || !is_same(found, &wanted)) Py_RETURN_FALSE;
-  return PyBool_FromLong(run_kernel(wanted.kernel, found->known));
+  long kernel = PyLong_AsLong(given[0]);
+  if (kernel == -1 && PyErr_Occurred()) return NULL;
+  if (kernel == 0 || run_kernel == NULL || !describe_key(given[1])) Py_RETURN_FALSE;
+  return PyBool_FromLong(run_kernel((int32_t)kernel, 1));
 }
 
 PyObject *dlw_bridge_pass(PyObject *Py_UNUSED(module), PyObject *args) {

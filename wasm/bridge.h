@@ -17,12 +17,14 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
  * numbers as floats). Runs foreign code: the __float__ of a number. */
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
 /* _run(number of the kernel, number of the call, (x, y, z) workgroups, arguments of
- * `_arguments`): makes JavaScript run a kernel, without Pyodide's calls, which cost
- * more than all of our own work. False: it failed, and JavaScript kept the error. */
+ * `_arguments`, key): makes JavaScript run a kernel, without Pyodide's calls, which
+ * cost more than all of our own work. False: it failed, and JavaScript kept the error.
+ * key: the arguments and options of the user's call, (args, *options), under which
+ * JavaScript caches it; () for none. */
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
-/* _again(number of the kernel, workgroups, arguments, both as users give them): runs a
- * call again that `_run` ran, without a check. False: nothing happened, and the call
- * goes the usual way. */
+/* _again(number of the kernel or 0, key): runs the call that `_run` cached under the same
+ * key again, without a check: the same tensors and options, and any numbers where
+ * numbers were. False: nothing happened, and the call takes the checked way. */
 PyObject *dlw_bridge_again(PyObject *module, PyObject *const *given, Py_ssize_t count);
 /* _pass(function, args, number of the call, (x, y, z) workgroups, arguments of
  * `_arguments`): the result of JavaScript's function(*args), which finds the call of a

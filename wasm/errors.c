@@ -169,6 +169,11 @@ int dlw_is_refusal(void) {
          PyErr_ExceptionMatches(PyExc_ValueError);
 }
 
+int dlw_is_fatal(void) {
+  return !PyErr_ExceptionMatches(PyExc_Exception) ||
+         PyErr_ExceptionMatches(PyExc_MemoryError);
+}
+
 PyObject *dlw_put_aside(void) { return PyErr_GetRaisedException(); }
 
 void dlw_put_back(PyObject *kept) {

@@ -32,6 +32,10 @@ void *dlw_raise_conversion(dlw_status status, DLDataType from, DLDataType to,
  * MemoryError, CancelledError and all others must propagate. */
 int dlw_is_refusal(void);
 
+/* Whether the pending exception is none that a look-up may drop: MemoryError, or no
+ * Exception, as KeyboardInterrupt. */
+int dlw_is_fatal(void);
+
 /* Hides the pending exception, if any, from code that must not see it, and restores it;
  * exceptions of that code are reported as unraisable. */
 PyObject *dlw_put_aside(void);

@@ -180,11 +180,9 @@ static dlw_tensor *import_view(PyObject *obj, const dlw_request *request) {
 }
 
 dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request) {
-  dlw_tensor *tensor = NULL;
-  if (dlw_is_ndarray(obj)) {
-    tensor = import_ndarray(obj, request);
-    if (tensor == NULL && PyErr_Occurred()) return NULL;
-  }
+  int is_ndarray = dlw_is_ndarray(obj);
+  dlw_tensor *tensor = is_ndarray > 0 ? import_ndarray(obj, request) : NULL;
+  if (tensor == NULL && is_ndarray != 0 && PyErr_Occurred()) return NULL;
   if (tensor == NULL) tensor = import_view(obj, request);
   if (tensor == NULL || request->copy != DLW_COPY_YES) return tensor;
   return copy_instead(tensor);
@@ -453,8 +451,7 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
     }
   }
   if (*out != NULL || !PyErr_Occurred()) return 0;
-  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
-  if (PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
+  if (dlw_is_fatal()) return -1;
   PyErr_Clear();
   return 0;
 }
@@ -463,7 +460,8 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
  * -1 for exceptions that must propagate. */
 static int import_directly(PyObject *obj, const dlw_request *request,
                            dlw_tensor **out) {
-  if (!dlw_is_ndarray(obj)) return import_exchange(obj, out);
+  int is_ndarray = dlw_is_ndarray(obj);
+  if (is_ndarray <= 0) return is_ndarray < 0 ? -1 : import_exchange(obj, out);
   *out = dlw_import_buffer(obj, request);
   if (*out != NULL) return 0;
   if (!dlw_is_refusal()) return -1;
@@ -582,7 +580,7 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
   return tensor;
 }
 
-static int exports_dlpack(PyObject *obj) {
+int dlw_exports_dlpack(PyObject *obj) {
   PyObject *method;
   if (get_optional(obj, str_dlpack, &method) < 0) return -1;
   Py_XDECREF(method);
@@ -593,7 +591,7 @@ static int exports_dlpack(PyObject *obj) {
  * format. If there is no other way, the first error stays. */
 static dlw_tensor *import_refused(PyObject *obj, const dlw_request *request) {
   PyObject *first = dlw_put_aside();
-  int exports = exports_dlpack(obj);
+  int exports = dlw_exports_dlpack(obj);
   dlw_tensor *tensor = exports > 0 ? dlw_import_dlpack(obj, request) : NULL;
   if (tensor != NULL || (PyErr_Occurred() && !dlw_is_refusal())) {
     Py_XDECREF(first);
@@ -610,7 +608,7 @@ dlw_tensor *dlw_import_any(PyObject *obj, const dlw_request *request) {
     if (tensor != NULL || !dlw_is_refusal()) return tensor;
     return import_refused(obj, request);
   }
-  int exports = exports_dlpack(obj);
+  int exports = dlw_exports_dlpack(obj);
   if (exports < 0) return NULL;
   if (exports) return dlw_import_dlpack(obj, request);
   PyErr_Format(PyExc_TypeError,

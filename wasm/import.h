@@ -29,6 +29,10 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request);
 /* Any object that shares memory: a buffer exporter, an object with __dlpack__. */
 dlw_tensor *dlw_import_any(PyObject *obj, const dlw_request *request);
 
+/* Whether it has a __dlpack__; -1 with the exception of another error of the look-up.
+ */
+int dlw_exports_dlpack(PyObject *obj);
+
 /* The object whose buffer the memory is, borrowed; NULL if it came another way. */
 PyObject *dlw_exporter(dlw_tensor *tensor);
 /* Whether the memory is that of a DLPack producer. */

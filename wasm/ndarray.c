@@ -2,13 +2,22 @@
 
 /* --- which NumPy ------------------------------------------------------------------ */
 
+/* An attribute of a loaded module, a new reference; NULL if there is none, or it is
+ * half loaded, or with an exception that must propagate: a lazy module loads now. */
+static PyObject *find_in(const char *home, const char *attribute) {
+  PyObject *name = PyUnicode_FromString(home);
+  PyObject *module = name != NULL ? PyImport_GetModule(name) : NULL;
+  PyObject *found = module != NULL ? PyObject_GetAttrString(module, attribute) : NULL;
+  Py_XDECREF(module);
+  Py_XDECREF(name);
+  if (PyErr_Occurred() && !dlw_is_fatal()) PyErr_Clear();
+  return found;
+}
+
 /* The check of import_array() in NumPy's headers: in the table of its C API, function 0
  * returns the version of the ABI, and pointer 2 is ndarray. */
 static PyTypeObject *ndarray_in(const char *home) {
-  PyObject *name = PyUnicode_FromString(home);
-  PyObject *module = name != NULL ? PyImport_GetModule(name) : NULL;
-  PyObject *capsule =
-      module != NULL ? PyObject_GetAttrString(module, "_ARRAY_API") : NULL;
+  PyObject *capsule = find_in(home, "_ARRAY_API");
   PyTypeObject *found = NULL;
   if (capsule != NULL && PyCapsule_IsValid(capsule, NULL)) {
     void **table = PyCapsule_GetPointer(capsule, NULL);
@@ -16,9 +25,6 @@ static PyTypeObject *ndarray_in(const char *home) {
     if (abi == 0x1000009 || abi == 0x2000000) found = table[2];
   }
   Py_XDECREF(capsule);
-  Py_XDECREF(module);
-  Py_XDECREF(name);
-  PyErr_Clear();
   return found;
 }
 
@@ -30,7 +36,10 @@ int dlw_is_ndarray(PyObject *obj) {
   if (ndarray != NULL || type == other) return 0;
   if (PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE) return 0;
   ndarray = ndarray_in("numpy._core._multiarray_umath");
-  if (ndarray == NULL) ndarray = ndarray_in("numpy.core._multiarray_umath"); /* 1.x */
+  if (ndarray == NULL && !PyErr_Occurred()) {
+    ndarray = ndarray_in("numpy.core._multiarray_umath"); /* 1.x */
+  }
+  if (PyErr_Occurred()) return -1;
   if (type != ndarray) other = type;
   return type == ndarray;
 }
@@ -82,17 +91,11 @@ int dlw_describe_ndarray(PyObject *obj, DLTensor *described, int64_t *shape,
 
 /* --- masked arrays ---------------------------------------------------------------- */
 
-/* NumPy loads numpy.ma late: until then there are none. Borrowed; NULL without an
- * exception. */
+/* NumPy loads numpy.ma late: until then there are none. Borrowed; NULL as find_in. */
 static PyTypeObject *masked_array(void) {
-  static PyObject *name, *class;
+  static PyObject *class;
   if (class != NULL) return (PyTypeObject *)class;
-  if (name == NULL) name = PyUnicode_InternFromString("numpy.ma");
-  PyObject *module = name != NULL ? PyImport_GetModule(name) : NULL;
-  PyObject *found =
-      module != NULL ? PyObject_GetAttrString(module, "MaskedArray") : NULL;
-  Py_XDECREF(module);
-  PyErr_Clear(); /* the module may be half loaded */
+  PyObject *found = find_in("numpy.ma", "MaskedArray");
   if (found != NULL && PyType_Check(found)) {
     class = found;
   } else {
@@ -118,7 +121,8 @@ int dlw_check_mask(PyObject *obj) {
   PyTypeObject *type = Py_TYPE(obj), *class;
   if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) return 0;
   class = masked_array();
-  if (class == NULL || !PyType_IsSubtype(type, class)) return 0;
+  if (class == NULL) return PyErr_Occurred() ? -1 : 0;
+  if (!PyType_IsSubtype(type, class)) return 0;
   long long masked = count_masked(obj);
   if (masked <= 0) return (int)masked;
   return dlw_fail(PyExc_BufferError,

@@ -26,7 +26,8 @@ typedef struct {
   int flags;
 } dlw_npy_array;
 
-/* Whether it is an ndarray, no subclass's instance, of a NumPy with that ABI. */
+/* Whether it is an ndarray, no subclass's instance, of a NumPy with that ABI; -1 with
+ * an exception that must propagate. */
 int dlw_is_ndarray(PyObject *obj);
 
 /* Describes such an array; shape and strides have room for DLW_MAX_NDIM. 0 if only its

@@ -111,8 +111,7 @@ static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *re
                                    copied ? Py_True : Py_False, NULL);
   if (better == NULL) {
     /* Our error must not hide the first one, nor that an interrupt. */
-    int fatal = !PyErr_ExceptionMatches(PyExc_Exception) ||
-                PyErr_ExceptionMatches(PyExc_MemoryError);
+    int fatal = dlw_is_fatal();
     if (!fatal) PyErr_SetRaisedException(raised);
     if (fatal) Py_DECREF(raised);
     return NULL;

@@ -139,17 +139,13 @@ def _to_arrow(
     values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
 def _uncount(tensor: Tensor, /) -> None: ...
-def _again(
-    kernel: int,
-    workgroups: int | Sequence[int] | None,
-    args: tuple[Tensor | float, ...],
-    /,
-) -> bool: ...
+def _again(kernel: int, key: tuple[Any, ...], /) -> bool: ...
 def _run(
     kernel: int,
     site: int,
     workgroups: tuple[int, ...],
     args: tuple[Tensor | float, ...],
+    key: tuple[Any, ...],
     /,
 ) -> bool: ...
 def _pass(

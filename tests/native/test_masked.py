@@ -184,3 +184,34 @@ except BufferError as error:
     command = [host_python, "-c", program]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "1 elements of the" in said
+
+
+@pytest.mark.parametrize(
+    ("module", "array"),
+    [
+        ("numpy._core._multiarray_umath", "bytearray(4)"),
+        ("numpy.core._multiarray_umath", "bytearray(4)"),
+        ("numpy.ma", "type('Own', (bytearray,), {})(4)"),
+    ],
+)
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError", "ImportError"])
+def test_errors_of_a_module_that_loads_late(host_python, module, array, error):
+    """importlib.util.LazyLoader loads a module when an attribute of it is looked up."""
+    program = f"""
+import sys, types
+import dlpack_web as dlw
+class Lazy(types.ModuleType):
+    def __getattr__(self, name):
+        raise {error}
+for name in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath", "numpy.ma"):
+    sys.modules.pop(name, None)
+sys.modules[{module!r}] = Lazy({module!r})
+try:
+    print(dlw.from_buffer({array}).shape)
+except BaseException as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [host_python, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ("(4,)\n" if error == "ImportError" else f"{error}\n")

@@ -79,10 +79,14 @@ export const unclonable: object = Object.defineProperty({}, "tensor", {
   },
 });
 
+let made = 0;
+
 /** DLPack's managed tensor in JavaScript: described memory, with a hold on it until `release()`. */
 export class ManagedTensor {
   /** First: code that copies a tensor property by property reads its guard. */
   readonly storage: Storage;
+  /** No other tensor has or had it. */
+  readonly serial: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
   /** Number of elements. */
@@ -113,6 +117,7 @@ export class ManagedTensor {
     readOnly: boolean,
   ) {
     this.storage = storage;
+    this.serial = ++made;
     this.dtype = dtype;
     this.shape = shape;
     this.size = sizeOf(shape);

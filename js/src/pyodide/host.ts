@@ -99,13 +99,13 @@ export class PyodideHost implements WasmHost {
 
   /**
    * @param onDrop - called by C with each GPU slot of which it drops its reference
-   * @param onRun - called by C with the number of a kernel, and of a call to run again or 0; see
+   * @param onRun - called by C with the number of a kernel, and whether to run only a cached call; see
    * wasm/bridge.c
    */
   constructor(
     pyodide: Pyodide,
     onDrop: (slot: number) => void,
-    onRun: (kernel: number, known: number) => number,
+    onRun: (kernel: number, again: number) => number,
   ) {
     const module = moduleOf(pyodide);
     this.#module = module;

@@ -4,7 +4,7 @@ import { calledAt } from "../webgpu/faults.js";
 import type { Part } from "../webgpu/formulas/formulas.js";
 import { Kernel } from "../webgpu/kernel.js";
 import { extentOf } from "../webgpu/references.js";
-import { CALL_ARGUMENTS } from "./layout.js";
+import { CALL_ARGUMENTS, CALL_KEY } from "./layout.js";
 import type { Address, DeviceId, KernelNumber, Site, Work } from "./numbers.js";
 import { deviceOf, type Python } from "./python.js";
 
@@ -103,17 +103,21 @@ export class Kernels {
   }
 
   /**
-   * @internal Called by C with the number of a kernel, and of a call to run again or 0. Returns such a
-   * number, or 1; 0: nothing ran.
+   * @internal Called by C with the number of a kernel, and whether to run only a cached call. Returns 0
+   * if nothing ran.
    */
   run(number: KernelNumber, again: number): number {
     try {
       const kernel = this.#kernels.get(number)?.deref();
       if (kernel === undefined) throw new TypeError(`there is no kernel ${number}`);
-      if (again !== 0) return Number(kernel._again(again, this.#numbers));
-      return this.#call((args, workgroups, site) =>
-        calledAt(site, () => kernel._run(args, workgroups)),
+      const call = this.python.heap.kernelCall();
+      if (again !== 0) return Number(kernel._again(call, this.#numbers, CALL_KEY));
+      const length = call[CALL_KEY] as number;
+      const key = length > 0 ? [...call.subarray(CALL_KEY, CALL_KEY + length)] : undefined;
+      this.#call((args, workgroups, site) =>
+        calledAt(site, () => kernel._run(args, workgroups, key)),
       );
+      return 1;
     } catch (error) {
       this.#failure = error;
       return 0;

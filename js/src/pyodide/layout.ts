@@ -24,10 +24,11 @@ export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
 
 /**
  * A call of a kernel, of wasm/bridge.c, in doubles: `{ site, workgroups[3], count; { kind, value }
- * arguments[32] }`.
+ * arguments[32]; key[40] }`.
  */
 export const CALL_ARGUMENTS = 5;
-export const CALL_LENGTH = CALL_ARGUMENTS + 2 * 32;
+export const CALL_KEY = CALL_ARGUMENTS + 2 * 32;
+export const CALL_LENGTH = CALL_KEY + 40;
 
 /** The source of wasm memory: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {

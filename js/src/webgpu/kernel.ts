@@ -5,6 +5,15 @@ import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
 import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from "./arguments.js";
 import {
+  Cache,
+  type CachedCall,
+  type CachedGroup,
+  hasPendingError,
+  isValidated,
+  keyOf,
+  touchedBy,
+} from "./cache.js";
+import {
   type Argument,
   checkArgumentCount,
   checkSource,
@@ -21,18 +30,9 @@ import { checkAlive, count, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
 import { ask, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
-import {
-  isQuiet,
-  isSure,
-  type Known,
-  type KnownCall,
-  KnownCalls,
-  Marks,
-  touchedBy,
-} from "./known.js";
 import { obtain } from "./making.js";
 import { isSound } from "./pool.js";
-import { type BufferRecord, markWritten, type Outcome, openOutcomes } from "./record.js";
+import { type BufferRecord, isOpen, markWritten, type Outcome } from "./record.js";
 import { DEFAULT_USAGE, releaseSlot, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
 import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
@@ -87,9 +87,7 @@ export class Kernel {
   readonly _pipeline: GPUComputePipeline;
   readonly #layout: GPUBindGroupLayout;
   readonly #compiled: Outcome;
-  readonly #known = new KnownCalls();
-  /** The last number of a known call; 1 is of none. */
-  #calls = 1;
+  readonly #cache = new Cache();
   /** Buffers of numbers, by position. Each run writes its own before it is submitted. */
   readonly #uniforms: (Uniform | undefined)[] = [];
 
@@ -184,70 +182,63 @@ export class Kernel {
   run(args: readonly Given[], options: RunOptions = {}): void {
     const given = readArguments(args);
     checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
-    const { workgroups, timestampWrites } = options;
-    this._run(given, readCounts(workgroups), timestampWrites);
+    const { timestampWrites } = options;
+    const counts = readCounts(options.workgroups);
+    const key = timestampWrites ? undefined : keyOf(given, [counts ?? []].flat());
+    if (!key || !this._again(key, given)) this._run(given, counts, key, timestampWrites);
   }
 
   /**
-   * @internal The same, of lists that are ours. Returns a number with which {@link _again} may run the call
-   * again; 1: there is none.
+   * @internal The same, of lists that are ours: the checked way.
+   *
+   * @param key - that of the call, for {@link _again}; absent if the kernel takes other arguments
    */
   _run(
     args: readonly Given[],
     workgroups: RunOptions["workgroups"],
+    key?: readonly number[],
     timestampWrites?: TimestampWrites,
-  ): number {
+  ): void {
     if (recording.batch !== null) {
       recording.batch._record(this, args, { workgroups, timestampWrites });
-      return 1;
+      return;
     }
     checkAlive(this._record);
-    if (timestampWrites === undefined) {
-      const known = this.#known.find(args, workgroups);
-      if (known?.call && this.#repeat(known, known.call, args)) return known.call.number;
-    }
     const prepared = this._prepare(args, workgroups, true);
+    const { bound, groups } = prepared;
     try {
-      const { bound, groups } = prepared;
-      const known = this.#submit(prepared, timestampWrites);
-      if (!known || bound.some(({ temporary }) => temporary !== 0)) return 1;
-      const number = ++this.#calls;
-      const marks = new Marks(args, workgroups);
-      known.call = { number, marks, groups, ...touchedBy(bound) };
-      return number;
+      const cached = this.#submit(prepared, timestampWrites);
+      if (!key || !cached || bound.some(({ temporary }) => temporary !== 0)) return;
+      cached.call = { key, groups, ...touchedBy(bound) };
     } finally {
-      releaseBound(prepared.bound);
+      releaseBound(bound);
     }
   }
 
   /**
-   * @internal Runs a call again whose tensors and workgroups are the same; its numbers are asked for.
+   * @internal Runs a cached call again, if it cannot fail; its numbers are asked for.
    *
-   * @returns whether it ran: else it may fail, or is no longer known
+   * @param key - has that of the call from `at` on
+   * @returns whether it ran: else it takes the checked way
    */
-  _again(number: number, args: Pick<readonly unknown[], "at">): boolean {
+  _again(key: ArrayLike<number>, args: Pick<readonly unknown[], "at">, at = 0): boolean {
     if (recording.batch !== null || this._record.lost !== null) return false;
-    const known = this.#known.numbered(number);
-    return known?.call ? this.#repeat(known, known.call, args) : false;
-  }
-
-  /** Runs a known call if it cannot fail. */
-  #repeat(known: Known, call: KnownCall, args: Pick<readonly unknown[], "at">): boolean {
-    if (!isSure(known, this._isChecked)) return false;
-    const { bound, group } = known;
-    const { numbers } = call.marks;
-    for (let at = 0; at < numbers.length; at++) {
-      const i = numbers[at] as number;
-      if (this.#uniform(args.at(i) as number, i) !== bound[i]?.extent.facts) return false;
+    const cached = this.#cache.find(key, at);
+    if (!cached || !isValidated(cached, this._isChecked)) return false;
+    const call = cached.call as CachedCall;
+    const [, count = 0] = call.key;
+    for (let i = 0; i < count; i++) {
+      if (call.key[2 + i] !== 0) continue;
+      if (this.#uniform(args.at(i) as number, i) !== call.reads[i]?.facts) return false;
     }
-    if (isQuiet(known)) this.#encode(group, call.groups);
-    else this.#follow(known, call);
+    if (isOpen(cached.validation) || hasPendingError(call)) this.#follow(cached, call);
+    else this.#encode(cached.group, call.groups);
     return true;
   }
 
-  /** Runs a known call that fails if the watched one does. A method: a closure costs each call. */
-  #follow({ group, watched }: Known, { reads, writes, groups }: KnownCall): void {
-    const operation = { what: "", reads, writes, after: [watched] };
+  /** Runs a cached call that fails if the watched run does. A method: a closure costs each call. */
+  #follow({ group, validation }: CachedGroup, { reads, writes, groups }: CachedCall): void {
+    const operation = { what: "", reads, writes, after: [validation] };
     operate(this._record, operation, () => this.#encode(group, groups));
   }
 
@@ -355,35 +346,32 @@ export class Kernel {
     return [Math.max(1, Math.ceil(invocations / x))];
   }
 
-  /** @returns what is known of it from now on */
   #submit(
     { bound, groups }: Prepared,
     timestampWrites: TimestampWrites | undefined,
-  ): Known | undefined {
-    const known = this.#known.over(bound);
+  ): CachedGroup | undefined {
+    const cached = this.#cache.over(bound);
     const written = bound.filter((one) => one.written);
     const copiesOut = written.filter((one) => one.temporary !== 0);
     // A copy back goes to a buffer that the group does not bind.
     const plain = timestampWrites === undefined && copiesOut.length === 0;
-    const sure = known !== undefined && plain && isSure(known, this._isChecked);
+    const validated = cached !== undefined && plain && isValidated(cached, this._isChecked);
     // All bytes that are bound may be written.
     for (const { extent, resource: it } of written) markWritten(extent.facts, it.offset + it.size);
     const touched = touchedBy(bound);
-    const alone = [...touched.reads, ...touched.writes].every(
-      (extent) => openOutcomes(extent).length === 0,
-    );
+    const isOwn = !hasPendingError(touched);
     const operation = { ...this._operation(), ...touched };
     const { result: group, outcome } = operate(
       this._record,
-      sure ? { ...operation, after: [known.watched], filters: [] } : operation,
+      validated ? { ...operation, after: [cached.validation], filters: [] } : operation,
       () => {
-        const made = known?.group ?? this.#makeGroup(bound);
+        const made = cached?.group ?? this.#makeGroup(bound);
         this.#encode(made, groups, timestampWrites, copiesOut);
         return made;
       },
     );
-    const kept = known ?? this.#known.add(group, bound);
-    if (kept && !sure) Object.assign(kept, { watched: outcome, alone });
+    const kept = cached ?? this.#cache.add(group, bound);
+    if (kept && !validated) Object.assign(kept, { validation: outcome, isOwn });
     return kept;
   }
 
@@ -406,10 +394,10 @@ export class Kernel {
 
   /** @internal */
   _group(bound: readonly Bound[]): GPUBindGroup {
-    const known = this.#known.over(bound);
-    if (known) return known.group;
+    const cached = this.#cache.over(bound);
+    if (cached) return cached.group;
     const group = this.#makeGroup(bound);
-    this.#known.add(group, bound);
+    this.#cache.add(group, bound);
     return group;
   }
 

@@ -11,6 +11,9 @@ from .._layout.views import extents
 
 #: Arguments of a kernel that `_core._arguments` has checked.
 type Arguments = tuple[Tensor | float, ...]
+#: The arguments and options of a user's call, (args, *options), under which it is cached; () for
+#: none.
+type Key = tuple[Any, ...]
 #: Counts of workgroups; 0 for the default.
 type Counts = tuple[int, ...]
 type Tensors = Sequence[Tensor]

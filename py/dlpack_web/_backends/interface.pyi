@@ -8,12 +8,12 @@ from typing import Any, Protocol
 from .. import _core
 from .._core import Tensor
 from .._layout.dtype import DType
-from .checks import Arguments, Counts, ShaderSource, Tensors
+from .checks import Arguments, Counts, Key, ShaderSource, Tensors
 
 class BackendKernel(Protocol):
     core_number: int
     async def ready(self) -> None: ...
-    def run(self, counts: Counts, args: Arguments, /) -> None: ...
+    def run(self, counts: Counts, args: Arguments, key: Key = (), /) -> None: ...
     async def time(self, counts: Counts, args: Arguments, /) -> float: ...
 
 class BackendBatch(Protocol):

@@ -5,6 +5,7 @@ from typing import Any
 
 from .. import _core
 from .._backends.calls import recorder
+from .._backends.checks import Key
 from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
 from . import formulas
@@ -65,9 +66,7 @@ class ElementwiseKernel:
         self._types = {param.type for param in (*inputs, *outputs)}
         self._kernels: dict[str, tuple[Kernel, list[str]]] = {}  # by kinds
         self._checked: set[int] = set()  # devices
-        # Of the last call with given outputs, for `_core._again`: the kernel's number, the
-        # workgroups.
-        self._last: tuple[int, tuple[int, int]] = 0, (1, 1)
+        self._last = 0  # as of Kernel
 
     def __call__(self, *args: Tensor | float, size: int | None = None) -> Any:
         """Submits, and returns the outputs.
@@ -105,9 +104,9 @@ class ElementwiseKernel:
         array([0., 2., 4.], dtype=float32)
         """
         signature = self._signature
-        if size is None and recorder() is None and _core._again(*self._last, args):
-            outputs = args[len(signature.inputs) :]
-            return outputs[0] if len(outputs) == 1 else outputs
+        key = signature.key(args, size)
+        if key and recorder() is None and _core._again(self._last, key):
+            return signature.outputs_in(args)
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         if size is not None:
             size = _size(size)
@@ -116,7 +115,7 @@ class ElementwiseKernel:
             return signature.onto(numbers, (size,), lambda made: self(*args, *made))
         given = signature.sort(args)
         shape = self._shape(given, size)
-        return signature.onto(given, shape, lambda outputs: self._run(given, outputs))
+        return signature.onto(given, shape, lambda made: self._run(given, made, key))
 
     @property
     def wgsl(self) -> str:
@@ -177,7 +176,7 @@ class ElementwiseKernel:
             signature.check_outputs(given.outputs, shape, whole)
         return shape
 
-    def _run(self, given: Given, outputs: list[Tensor]) -> None:
+    def _run(self, given: Given, outputs: list[Tensor], key: Key) -> None:
         n = outputs[0].size
         if n == 0:
             return
@@ -195,10 +194,7 @@ class ElementwiseKernel:
             args.append(n)
         groups = formulas.grid(-(-n // formulas.PER_INVOCATION))
         with named(names):
-            kernel(*args, workgroups=groups)
-        # Where the kernel takes the same arguments, it has checked all but halves.
-        if len(args) == len(inputs) + len(given.outputs) and "f16" not in self._types:
-            self._last = kernel._again, groups
+            self._last = kernel._run(args, groups, key)
 
     def _usual(self) -> list[str]:
         return ["r" if param.raw else "t" for param in self._signature.inputs]

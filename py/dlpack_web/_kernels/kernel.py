@@ -1,12 +1,12 @@
 """Kernel: a WGSL compute shader whose bindings are tensors."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
-from .._backends.checks import ShaderSource, check_source, counts_of
+from .._backends.checks import Key, ShaderSource, check_source, counts_of
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
 
@@ -67,7 +67,7 @@ class Kernel:
         check_source(wgsl, entry, label)
         self._source = ShaderSource(wgsl, entry, label, bool(check))
         self._compiled: dict[int, BackendKernel] = {}  # by device id
-        self._again = 0  # the number of the last that ran
+        self._last = 0  # the `core_number` of the last that ran
 
     def _of(self, parts: Sequence[tuple[str, int, int]]) -> Self:
         """Errors are shown at these lines of the user's: name, first line, count."""
@@ -110,21 +110,22 @@ class Kernel:
         >>> await t.to_host()
         array([2.5, 2.5, 2.5], dtype=float32)
         """
-        batch = recorder()
-        if (
-            batch is None
-            and self._again
-            and _core._again(self._again, workgroups, args)
-        ):
-            return
+        key = args, workgroups
+        if recorder() is not None or not _core._again(self._last, key):
+            self._run(args, workgroups, key)
+
+    def _run(self, args: Sequence[Any], workgroups: Any, key: Key = ()) -> int:
+        """The checked way. Returns the number with which `_core._again` runs the call of
+        this key."""
         counts = counts_of(workgroups)
         device, given = _core._arguments(*args)
-        kernel = self._on(device)
+        kernel, batch = self._on(device), recorder()
         if batch is None:
-            kernel.run(counts, given)
-            self._again = kernel.core_number
+            kernel.run(counts, given, key)
+            self._last = kernel.core_number
         else:
             batch._record(kernel, device, counts, given)
+        return self._last
 
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None

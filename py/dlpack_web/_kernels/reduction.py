@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
+from .._backends.checks import Key
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
 from . import IN_REDUCTIONS, formulas
@@ -108,7 +109,7 @@ class ReductionKernel:
         self._partial, self._lanes = _PARTIAL[type_]
         self._kernels: dict[tuple[str, str], tuple[Kernel, list[str]]] = {}
         self._prepared: dict[_Key, list[_Pass]] = {}
-        self._last: _Last | None = None
+        self._last = 0  # as of Kernel
         self._checked: set[int] = set()  # devices
 
     def __call__(
@@ -153,16 +154,10 @@ class ReductionKernel:
                 [8.],
                 [8.]]], dtype=float32)
         """
-        signature, last, keepdims = self._signature, self._last, bool(keepdims)
-        if (
-            last is not None
-            and last.axis is axis
-            and last.keepdims is keepdims
-            and recorder() is None
-            and last.one.again(args)
-        ):
-            outputs = args[len(signature.inputs) :]
-            return outputs[0] if len(outputs) == 1 else outputs
+        signature, keepdims = self._signature, bool(keepdims)
+        key = signature.key(args, axis, keepdims)
+        if key and recorder() is None and _core._again(self._last, key):
+            return signature.outputs_in(args)
         given = signature.sort(args)
         if given.shape is None:
             raise ValueError(f'kernel "{signature.name}" needs a tensor to reduce')
@@ -170,11 +165,9 @@ class ReductionKernel:
         shape = _without(axes, given.shape, keepdims)
         if given.outputs:
             signature.check_outputs(given.outputs, shape, "the result has")
-        made = signature.onto(
-            given, shape, lambda outputs: self._run(given, outputs, axes)
+        return signature.onto(
+            given, shape, lambda made: self._run(given, made, axes, key)
         )
-        self._remember(given, axes, axis, keepdims)
-        return made
 
     @property
     def wgsl(self) -> str:
@@ -217,7 +210,9 @@ class ReductionKernel:
     def __repr__(self) -> str:
         return f"<ReductionKernel {self._signature.name!r} {self._signature}>"
 
-    def _run(self, given: Given, outputs: list[Tensor], axes: frozenset[int]) -> None:
+    def _run(
+        self, given: Given, outputs: list[Tensor], axes: frozenset[int], key: Key
+    ) -> None:
         count = outputs[0].size
         if count == 0:
             return
@@ -225,7 +220,7 @@ class ReductionKernel:
         known = self._prepared.get(key)
         passes = known or self._prepare(given, axes, count)
         try:
-            self._run_passes(passes, given, outputs)
+            self._run_passes(passes, given, outputs, key)
         except BaseException:
             if known is None:
                 for one in passes:
@@ -237,10 +232,10 @@ class ReductionKernel:
             self._prepared.pop(oldest, None)
 
     def _run_passes(
-        self, passes: "list[_Pass]", given: Given, outputs: list[Tensor]
+        self, passes: "list[_Pass]", given: Given, outputs: list[Tensor], key: Key
     ) -> None:
         if len(passes) == 1:
-            passes[0].run((*given.inputs, *outputs))
+            self._last = passes[0].run((*given.inputs, *outputs), key)
             return
         first, last = passes
         shape = (first.elements,)
@@ -249,21 +244,6 @@ class ReductionKernel:
             pairs = zip(given.inputs, given.kinds, strict=True)
             raw = (arg for arg, kind in pairs if kind == "r")
             last.run((*raw, partial, *outputs))
-
-    def _remember(
-        self, given: Given, axes: frozenset[int], axis: Any, keepdims: bool
-    ) -> None:
-        """The call, if `_core._again` may run it: with given outputs and in one pass. The
-        kernel has checked all but halves."""
-        passes = self._prepared.get(_key(given, axes), [])
-        numbers = axis if type(axis) is tuple else (axis,)
-        if (
-            given.outputs
-            and len(passes) == 1
-            and "f16" not in self._types
-            and all(type(one) in (int, type(None)) for one in numbers)
-        ):
-            self._last = _Last(axis, keepdims, passes[0])
 
     def _prepare(self, given: Given, axes: frozenset[int], count: int) -> "list[_Pass]":
         """The passes, with their sizes on the device."""
@@ -330,21 +310,9 @@ class _Pass(NamedTuple):
     elements: int
     sizes: _core.Tensor
 
-    def run(self, args: tuple[Any, ...]) -> None:
+    def run(self, args: tuple[Any, ...], key: Key = ()) -> int:
         with named(self.names):
-            self.kernel(*args, self.sizes, workgroups=self.groups)
-
-    def again(self, args: tuple[Any, ...]) -> bool:
-        """Whether it ran: the same call has run before."""
-        return _core._again(self.kernel._again, self.groups, (*args, self.sizes))
-
-
-class _Last(NamedTuple):
-    """The last call that `_core._again` may run."""
-
-    axis: Any
-    keepdims: bool
-    one: _Pass
+            return self.kernel._run((*args, self.sizes), self.groups, key)
 
 
 def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:

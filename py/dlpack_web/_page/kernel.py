@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._backends.calls import Call
-from .._backends.checks import Arguments, Counts, ShaderSource
+from .._backends.checks import Arguments, Counts, Key, ShaderSource
 from .._backends.model import kernel
 from .._backends.model.arguments import bind, check_aliasing, pack_number
 from .._backends.model.batch import Calls, Recorded, held
@@ -50,7 +50,7 @@ class Kernel(kernel.Kernel):
     async def ready(self) -> None:
         await self._link.answer("ready", kernel=self.number)
 
-    def run(self, counts: Counts, args: Arguments) -> None:
+    def run(self, counts: Counts, args: Arguments, key: Key = ()) -> None:
         self._link.op({"op": "run", "calls": [self._call(counts, args)]})
 
     async def time(self, counts: Counts, args: Arguments) -> float:

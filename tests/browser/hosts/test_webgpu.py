@@ -100,6 +100,7 @@ message
     "file",
     [
         "batch_cases.mjs",
+        "cache_cases.mjs",
         "counter_cases.mjs",
         "elementwise_cases.mjs",
         "fault_cases.mjs",
@@ -108,7 +109,6 @@ message
         "gpu_cases.mjs",
         "image_cases.mjs",
         "image_errors.mjs",
-        "known_cases.mjs",
         "mishap_cases.mjs",
         "picture_cases.mjs",
         "realm_cases.mjs",

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """run.py --seconds N [--seed N]: tries to break the JavaScript library and WebGPU, in Chromium.
 
-Four parts share the time: faults at every call of WebGPU, random sequences of operations of both
+Five parts share the time: faults at every call of WebGPU, random sequences of operations of both
 languages against a model, others on GPU buffers by two copies of the library against plain lists
-of bytes, and cycles after which all counts are what they were. What fails is printed with the
-command that does it again.
+of bytes, calls of kernels that come again against fresh kernels, and cycles after which all counts
+are what they were. What fails is printed with the command that does it again.
 """
 
 import argparse
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "web"))
 from browser import open_browser, open_page, where_it_should_be
 from serve import SITE, Server
 
-SHARES = {"faults": 0.3, "model": 0.3, "pool": 0.3, "cycles": 0.1}
+SHARES = {"faults": 0.25, "model": 0.25, "pool": 0.25, "calls": 0.15, "cycles": 0.1}
 SLICE = 20.0  # seconds that a page runs before it is asked what it found
 CYCLES = 100_000  # as many as time allows
 # The library once more is below /js-source/: by other URLs it is another copy.
@@ -91,6 +91,10 @@ def pool(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
     return _sequences("pool", fuzz, seed, seconds, only)
 
 
+def calls(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
+    return _sequences("calls", fuzz, seed, seconds, only)
+
+
 def _sequences(
     part: str, fuzz: Fuzz, seed: int, seconds: float, only: Any
 ) -> list[str]:
@@ -112,7 +116,7 @@ def _sequences(
 
 
 def _told_sequence(part: str, failed: dict[str, Any], seed: int) -> str:
-    names = [name for name, _ in failed["steps"]]
+    names = [step[0] if isinstance(step, list) else step for step in failed["steps"]]
     problem = f"sequence {failed['number']} of seed {seed}: {failed['problem']}"
     if failed["again"]:
         return told(part, f"{problem}\n{names}", {"steps": failed["steps"]})
@@ -128,7 +132,13 @@ def cycles(fuzz: Fuzz, _seed: int, seconds: float, _only: Any) -> list[str]:
     return []
 
 
-PARTS = {"faults": faults, "model": model, "pool": pool, "cycles": cycles}
+PARTS = {
+    "faults": faults,
+    "model": model,
+    "pool": pool,
+    "calls": calls,
+    "cycles": cycles,
+}
 
 
 def main() -> int:

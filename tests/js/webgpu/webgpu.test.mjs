@@ -6,13 +6,13 @@ import { openPage } from "../../runtimes/page.mjs";
 
 const CASES = [
   "batch_cases",
+  "cache_cases",
   "conformance_cases",
   "counter_cases",
   "elementwise_cases",
   "exchange_cases",
   "fault_cases",
   "gpu_cases",
-  "known_cases",
   "mishap_cases",
   "record_cases",
   "shader_cases",

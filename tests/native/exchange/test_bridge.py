@@ -53,6 +53,12 @@ def described():
     return doubles[:5], list(zip(pairs[::2], pairs[1::2], strict=True))
 
 
+def key_of_call():
+    """The numbers of its key."""
+    doubles = (ctypes.c_double * 40).from_address(call() + 8 * (5 + 2 * 32))
+    return tuple(doubles[: int(doubles[0])])
+
+
 def failure():
     """(kind, text) of the stored exception, which is raised and so forgotten."""
     kind, text = error_kind(), error_text().decode()
@@ -383,16 +389,18 @@ class TestRun:
 
     @pytest.fixture
     def calls(self):
-        """What it was called with; a kernel numbered 0 fails, those from 7 on give each call
-        a number from 2 on, and 7 takes none more than twice."""
-        seen = []
+        """What it was called with: a kernel numbered 0 fails; 7 caches its calls by their keys
+        alone, as JavaScript does, and none without one."""
+        seen, cached = [], set()
 
-        def run(kernel, known):
-            seen.append((kernel, known) if known else (kernel, *described()))
-            if kernel >= 7 and known == 0:
-                return len(seen) + 1
-            if kernel == 7:
-                return int(seen.count((7, known)) < 3)
+        def run(kernel, again):
+            key = key_of_call()
+            if again:
+                seen.append(key)
+                return int(kernel == 7 and key in cached)
+            seen.append((kernel, *described()))
+            if key:
+                cached.add(key)
             return int(kernel != 0)
 
         callback = RUN(run)
@@ -406,7 +414,7 @@ class TestRun:
             device, args = _core._arguments(1.5, tensor, float("inf"))
             assert device == tensor.__dlpack_device__()[1]
             assert args == (1.5, tensor, float("inf"))
-            assert _core._run(3, largest, (65535, 2, 1), args) is True
+            assert _core._run(3, largest, (65535, 2, 1), args, ()) is True
             ((kernel, facts, arguments),) = calls
             assert (kernel, facts) == (3, [largest, 65535, 2, 1, 3])
             assert arguments[::2] == [(NUMBER, 1.5), (NUMBER, float("inf"))]
@@ -441,7 +449,7 @@ class TestRun:
         tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
         _, args = _core._arguments(tensor, Number())
         with pytest.raises(dlw.ReleasedError):
-            _core._run(1, 2, (3, 4, 5), args)
+            _core._run(1, 2, (3, 4, 5), args, ())
         assert calls == []
 
     def test_numpys_scalars_stay_numbers(self):
@@ -459,105 +467,117 @@ class TestRun:
                     _core._arguments(tensor, array)
 
     def test_as_many_as_there_are(self, calls):
-        _core._run(1, 2, (3, 4, 5), tuple(map(float, range(32))))
+        _core._run(1, 2, (3, 4, 5), tuple(map(float, range(32))), ())
         assert calls[0][2] == [(NUMBER, i) for i in range(32)]
         with pytest.raises(TypeError, match="at most 32 arguments, not 33"):
-            _core._run(1, 2, (3, 4, 5), tuple(map(float, range(33))))
+            _core._run(1, 2, (3, 4, 5), tuple(map(float, range(33))), ())
         assert len(calls) == 1
 
     def test_a_failure_is_told(self, calls):
-        assert _core._run(0, 1, (1, 1, 1), ()) is False
+        assert _core._run(0, 1, (1, 1, 1), (), ()) is False
         assert len(calls) == 1
 
-    def test_a_known_call_runs_again(self, calls):
-        """With the same tensors and workgroups, and any numbers."""
-        gpu = [dlw.from_dlpack(Forged(device_type=15, data=7)) for _ in range(2)]
-        first, second = gpu
-
-        def run(workgroups, *args):
-            _, given = _core._arguments(*args)
-            _core._run(7, 1, (*workgroups, 1, 1, 1)[:3], given)
-
-        # Each right after its run: calls may share a place in C's table.
-        for known, given, again in (
-            (2, ((0, 0, 0), first, second), [(None, (first, second))]),
-            (4, ((0, 0, 0), second, first), [(None, (second, first))]),
-            (
-                6,
-                ((4, 2), first, 2.5, second),
-                [((4, 2), (first, 7, second)), ((4, 2, 1), (first, -0.5, second))],
+    def test_a_cached_call_runs_again(self, calls):
+        """With the same tensors and options, and any numbers where numbers were."""
+        gpu = [dlw.from_dlpack(Forged(device_type=15, data=7)) for _ in range(3)]
+        first, second, other = gpu
+        options = [
+            *(None, 0, 1, -1, -2, -4, True, False, (), (1,), (0,), (1, 2), (4, 2, 1)),
+            *(2**53 - 1, 1 - 2**53),
+        ]
+        keys = [
+            *(((first, 2.5, second), one) for one in options),
+            *(((first, 2.5, second), one, None) for one in options),
+            ((first, 2.5, second),),
+            ((first, second), None),
+            ((first, second, first), None),
+            ((second, first), None),
+            ((first,), None),
+            ((first, 2.5), None),
+            ((first, 2.5, second, 2.5), None),
+            (tuple([first] * 32), None),
+        ]
+        known = []
+        for key in keys:
+            assert _core._again(7, key) is False
+            _, given = _core._arguments(*key[0])
+            assert _core._run(7, 1, (1, 1, 1), given, key) is True
+            known.append(key_of_call())
+            args = tuple(-7 if type(arg) is float else arg for arg in key[0])
+            assert _core._again(7, (args, *key[1:])) is True
+            assert key_of_call() == known[-1]
+            for at in (i for i, arg in enumerate(args) if type(arg) is int):
+                value = ctypes.c_double.from_address(call() + 8 * (5 + 2 * at + 1))
+                assert value.value == -7
+        assert len(set(known)) == len(keys)
+        assert _core._again(8, keys[0]) is False  # says JavaScript
+        asked = len(calls)
+        for args, *rest in (
+            ((first, True, second), None),
+            ((first, 10**400, second), None),
+            ((first, np.float32(1), second), None),
+            ((first, 10**400, np.float32(3)), None),
+            ((first, "2", second), None),
+            ((first,) * 33, None),
+            *(
+                ((first, 2.5, second), one)
+                for one in ([1], 1.0, "1", np.int64(1), 10**400, 2**53, -(2**53))
+                + ((1.0,), (True,), (10**400, np.int64(1)), (None,), ((1,),), (1,) * 64)
             ),
         ):
-            run(*given)
-            for workgroups, args in again:
-                assert _core._again(7, workgroups, args) is True
-                assert calls[-1] == (7, known)
-                value = ctypes.c_double.from_address(call() + 8 * (5 + 2 + 1)).value
-                if known == 6:
-                    assert value == args[1]
-        length = len(calls)
-        with dlw.from_dlpack(Forged(device_type=15, data=7)) as other:
-            for unknown in (
-                (8, None, (first, second)),
-                (7, 1, (first, second)),
-                (7, (4, 2), (first, second)),
-                (7, (4, 1), (first, 2.5, second)),
-                (7, (4, 2, 2), (first, 2.5, second)),
-                (7, (4, 2, 1, 1), (first, 2.5, second)),
-                (7, [4, 2], (first, 2.5, second)),
-                (7, (4.0, 2), (first, 2.5, second)),
-                (7, (10**400, 2), (first, 2.5, second)),
-                (7, (4, 2), (first, True, second)),
-                (7, (4, 2), (first, 10**400, second)),
-                (7, (4, 2), (first, np.float32(1), second)),
-                (7, (4, 2), (first, second, 2.5)),
-                (7, None, (first, other)),
-                (7, None, (first, first)),
-                (7, None, (first, second, second)),
-                (7, None, (first,) * 9),
-                (7, None, ()),
-            ):
-                assert _core._again(*unknown) is False
-        assert len(calls) == length
-        for wrong in ((7, None), (7, None, [first, second]), ("7", None, (first,) * 9)):
+            assert _core._again(7, (args, *rest)) is False
+            _core._run(7, 1, (1, 1, 1), (first, 1.0, second), (args, *rest))
+            assert key_of_call() == ()
+        ran = [type(facts) is list for _, facts, *_ in calls[asked:]]
+        assert all(ran), "JavaScript is not asked for such calls"
+        for tensor in (first, other):
+            tensor.release()
+        assert _core._again(7, keys[0]) is False  # the checked way raises ReleasedError
+        second.release()
+        assert _core._again(0, keys[0]) is False
+        for wrong in ((7, ()), (7, [()]), (7, ([first],)), (7,), ("7", keys[0])):
             with pytest.raises(TypeError, match=r"_again|str"):
                 _core._again(*wrong)
-        assert _core._again(7, (4, 2), (first, 1.5, second)) is False  # says JavaScript
-        first.release()
-        with pytest.raises(dlw.ReleasedError):
-            _core._again(7, None, (second, first))
-        second.release()
 
-    def test_only_the_same_call_is_known(self, calls):
-        """Whatever shares its place in C's table."""
-        rng = random.Random(1)
-        tensors = [dlw.from_dlpack(Forged(device_type=15, data=7)) for _ in range(40)]
-        known = {}
-        hits = 0
-        for _ in range(20_000):
-            kernel, groups = rng.choice([8, 9, 136]), rng.choice([None, 1, (1, 2)])
-            args = tuple(
-                rng.choice([1.0, *tensors[: rng.choice([2, 40])]])
-                for _ in range(1 + rng.randrange(3))
-            )
-            key = kernel, groups, tuple(map(id, args))
-            if _core._again(kernel, groups, args):
-                hits += 1
-                assert calls[-1] == (kernel, known[key])
-            else:
-                counts = {None: (0, 0, 0), 1: (1, 1, 1)}.get(groups, (1, 2, 1))
-                assert _core._run(kernel, 1, counts, args)
-                known[key] = len(calls) + 1
-        assert hits > 500  # by the addresses of the tensors
-        for tensor in tensors:
-            tensor.release()
+    def test_only_what_a_kernel_takes_as_it_is_gets_a_key(self, calls):
+        """A kernel of a formula may take other arguments, or more."""
+        with (
+            dlw.from_dlpack(Forged(device_type=15, data=7)) as a,
+            dlw.from_dlpack(Forged(device_type=15, data=7)) as b,
+        ):
+            for given, args, cached in (
+                ((a, 2.0, b), (a, 2, b), True),
+                ((a, 2.0, b, a), (a, 2, b), True),  # sizes, which are ours
+                ((a, 2.0, b, 3.0), (a, 2, b), False),
+                ((a, b), (a, 2, b), False),
+                ((b, 2.0, a), (a, 2, b), False),
+                ((a, 2.0, b), (a, b, 2), False),
+                ((a, b, 2.0), (a, 2, b), False),
+                ((), (a,), False),
+            ):
+                _core._run(7, 1, (1, 1, 1), given, (args,))
+                assert bool(key_of_call()) is cached
+                _core._run(7, 1, (1, 1, 1), given, ())
+                assert key_of_call() == ()
 
     def test_a_tensor_at_the_same_place_is_another(self, calls):
         for _ in range(20):
             with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
-                assert not _core._again(7, None, (tensor,))
-                _core._run(7, 1, (0, 0, 0), (tensor,))
-                assert _core._again(7, None, (tensor,))
+                assert not _core._again(7, ((tensor,),))
+                _core._run(7, 1, (0, 0, 0), (tensor,), ((tensor,),))
+                assert _core._again(7, ((tensor,),))
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+    def test_errors_of_a_look_up_are_raised(self, error):
+        class Array(list):
+            def __getattr__(self, name):
+                raise error if name == "__dlpack__" else AttributeError(name)
+
+        with (
+            dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor,
+            pytest.raises(error),
+        ):
+            _core._arguments(tensor, Array())
 
     @pytest.mark.parametrize(
         "wrong",
@@ -574,7 +594,7 @@ class TestRun:
     )
     def test_nonsense_is_refused(self, calls, wrong):
         with pytest.raises((TypeError, OverflowError)):
-            _core._run(*wrong)
+            _core._run(*wrong, ())
         if wrong[0] == 3:
             with pytest.raises((TypeError, OverflowError)):
                 _core._pass(len, ((),), *wrong[1:])
@@ -582,7 +602,7 @@ class TestRun:
 
     def test_nobody_who_runs(self):
         with pytest.raises(RuntimeError, match="no JavaScript"):
-            _core._run(1, 1, (1, 1, 1), ())
+            _core._run(1, 1, (1, 1, 1), (), ())
 
 
 @pytest.mark.skipif(

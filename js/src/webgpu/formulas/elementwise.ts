@@ -4,7 +4,7 @@ import type { Tensor } from "../../core/tensor.js";
 import { type Argument, readArguments } from "../checks/calls.js";
 import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
 import type { Results } from "./results.js";
-import { DEFINITION, type Given, named, namesOf, resultsOf, Signature } from "./signature.js";
+import { DEFINITION, type Given, namesOf, resultsOf, Signature } from "./signature.js";
 
 /** What an {@link ElementwiseKernel} computes. */
 export interface ElementwiseOptions<O extends string = string> {
@@ -81,7 +81,7 @@ export class ElementwiseKernel<O extends string = string> {
     checkOptions<ElementwiseRunOptions>(options, "run()", { size: 1 }, "size: 4");
     const { size } = options;
     const own = readArguments(args);
-    const again = this.#signature.again(own, size);
+    const again = size === undefined && this.#signature.again(own, []);
     if (again) return resultsOf(again);
     const given = this.#signature.sort(own);
     const shape = this.#shape(given, size);
@@ -143,9 +143,7 @@ export class ElementwiseKernel<O extends string = string> {
     const names = [...namesOf(params.filter(isBound)), ...namesOf(outs), "n"];
     const kernel = this.#kernel(kinds);
     const workgroups = grid(size / PER_INVOCATION);
-    const run = (again: readonly Argument[]) => named(names, () => kernel._run(again, workgroups));
-    run(args);
-    if (args.length === kinds.length + outs.length) this.#signature.keep(given, run);
+    this.#signature.run(kernel, names, args, workgroups, given, []);
   }
 
   #source(kinds: readonly string[]) {

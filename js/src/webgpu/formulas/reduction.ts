@@ -19,15 +19,7 @@ import {
 } from "./formulas.js";
 import { IN_REDUCTIONS } from "./generated.js";
 import type { Results } from "./results.js";
-import {
-  DEFINITION,
-  type Given,
-  named,
-  namesOf,
-  resultsOf,
-  Signature,
-  typeOf,
-} from "./signature.js";
+import { DEFINITION, type Given, namesOf, resultsOf, Signature, typeOf } from "./signature.js";
 
 /** Types that can be reduced: those of parameters, and vectors. */
 export type ReduceType = ParamType | "vec2f" | "vec4f" | "vec2i" | "vec4i" | "vec2u" | "vec4u";
@@ -72,7 +64,7 @@ const KEPT = 8;
 interface OnePass {
   /** Of the partial results. */
   readonly elements: number;
-  readonly run: (args: readonly Argument[]) => void;
+  readonly run: (args: readonly Argument[], given: Given, options: readonly number[]) => void;
 }
 type Passes = readonly [first: OnePass, last?: OnePass];
 
@@ -143,9 +135,8 @@ export class ReductionKernel<O extends string = string> {
     const { axis, keepdims } = options;
     const axes = axesOf(axis);
     const own = readArguments(args);
-    // After an error of the device, the buffers of the sizes may be invalid.
-    const how = `${axes} ${!!keepdims} ${signature.record.errors}`;
-    const again = signature.again(own, how);
+    const way = [keepdims ? 1 : 0, ...(axes ?? [Number.POSITIVE_INFINITY])];
+    const again = signature.again(own, way);
     if (again) return resultsOf(again);
     const given = signature.sort(own);
     const { shape } = given;
@@ -158,9 +149,10 @@ export class ReductionKernel<O extends string = string> {
     return signature.onto(given, left, (outputs) => {
       const count = sizeOf(left);
       if (count === 0) return;
+      // After an error of the device, the buffers of the sizes may be invalid.
       const key = [given.kinds, shape, isReduced, signature.record.errors].join("|");
       const passes = this.#passes.get(key) ?? this.#prepare(given.kinds, shape, isReduced, count);
-      this.#run(given, outputs, passes, how);
+      this.#run(given, outputs, passes, way);
       if (this.#passes.size > KEPT) this.#passes.clear();
       this.#passes.set(key, passes);
     });
@@ -181,16 +173,22 @@ export class ReductionKernel<O extends string = string> {
     return Promise.all([ready("whole"), ready("first"), ready("last")]).then(() => {});
   }
 
-  #run(given: Given, outputs: readonly Tensor[], [first, last]: Passes, how: string): void {
+  #run(
+    given: Given,
+    outputs: readonly Tensor[],
+    [first, last]: Passes,
+    options: readonly number[],
+  ): void {
+    const { inputs, kinds } = given;
     if (!last) {
-      first.run([...given.inputs, ...outputs]);
-      this.#signature.keep(given, first.run, how);
+      first.run([...inputs, ...outputs], given, options);
       return;
     }
     const partial = this.#signature.empty([first.elements], typeOf(scalarOf(this.#what.type)));
     try {
-      first.run([...given.inputs, partial]);
-      last.run([...given.inputs.filter((_, i) => given.kinds[i] === "r"), partial, ...outputs]);
+      first.run([...inputs, partial], given, options);
+      const raw = inputs.filter((_, i) => kinds[i] === "r");
+      last.run([...raw, partial, ...outputs], given, options);
     } finally {
       partial.release();
     }
@@ -223,11 +221,12 @@ export class ReductionKernel<O extends string = string> {
     const kernel = this.#kernel(kinds, pass);
     const [count = 0, lanes = 0, , chunks = 0] = words;
     const workgroups = grid(count * chunks * lanes);
-    const given = new Words(record, words);
+    const sizes = [new Words(record, words)];
     const [, components = "1"] = /^vec(\d)/.exec(this.#what.type) ?? [];
     return {
       elements: count * chunks * Number(components),
-      run: (args) => named(names, () => kernel._run([...args, given], workgroups)),
+      run: (args, given, options) =>
+        this.#signature.run(kernel, names, args, workgroups, given, options, sizes),
     };
   }
 

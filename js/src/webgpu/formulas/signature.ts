@@ -9,11 +9,12 @@ import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice } from "../buffers.js";
+import { keyOf } from "../cache.js";
 import { type Argument, checkHalf, narrowed, tensorOf, wide } from "../checks/calls.js";
 import { slotOn } from "../checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "../device.js";
 import { Kernel } from "../kernel.js";
-import { Marks } from "../known.js";
+import type { Words } from "../making.js";
 import type { DeviceRecord } from "../state.js";
 import { DTYPES } from "../wgsl.js";
 import { type Param, type Source, typesOf } from "./formulas.js";
@@ -28,18 +29,12 @@ export interface Given {
 
 const shapeText = ({ shape }: Tensor) => `[${shape.join(", ")}]`;
 
-/** The last call with given outputs that a kernel takes as it is, and how to run it again. */
-interface LastCall {
-  readonly marks: Marks;
-  readonly how: unknown;
-  readonly run: (args: readonly Argument[]) => void;
-}
-
 /** A kernel with named parameters on a device. */
 export class Signature {
   readonly record: DeviceRecord;
   readonly #kernels = new Map<string, Kernel>();
-  #last: LastCall | null = null;
+  /** The kernel that cached the last call, and names for its errors. */
+  #last: readonly [Kernel, readonly string[]] | null = null;
   readonly #isHalf: boolean;
 
   constructor(
@@ -62,18 +57,34 @@ export class Signature {
     }
   }
 
-  /** Runs the last call again, if it is the same; its outputs, else undefined. */
-  again(args: readonly Argument[], how?: unknown): readonly Argument[] | undefined {
-    const last = this.#last;
-    if (last === null || last.how !== how || !last.marks.fit(args)) return undefined;
-    last.run(args);
-    return args.slice(this.inputs.length);
+  /** Runs a cached call again; its outputs, undefined if there is none. */
+  again(args: readonly Argument[], options: readonly unknown[]): readonly Argument[] | undefined {
+    const { length } = this.inputs;
+    if (this.#last === null || args.length === length) return undefined;
+    const [kernel, names] = this.#last;
+    const ran = named(names, () => kernel._again(keyOf(args, options), args));
+    return ran ? args.slice(length) : undefined;
   }
 
-  /** Keeps a call that a kernel takes as it is, for {@link again}. It has checked all but halves. */
-  keep({ inputs, outputs }: Given, run: LastCall["run"], how?: unknown): void {
-    if (outputs.length === 0 || this.#isHalf) return;
-    this.#last = { marks: new Marks([...inputs, ...outputs]), how, run };
+  /**
+   * Runs a kernel for a call. The call is cached if the kernel takes its arguments as they are, and
+   * checks the same: all but halves.
+   */
+  run(
+    kernel: Kernel,
+    names: readonly string[],
+    args: readonly Argument[],
+    workgroups: readonly number[],
+    { inputs, outputs }: Given,
+    options: readonly unknown[],
+    words: readonly Words[] = [],
+  ): void {
+    const own = [...inputs, ...outputs];
+    const isCached =
+      !this.#isHalf && args.length === own.length && args.every((arg, i) => arg === own[i]);
+    const key = isCached ? keyOf(own, options) : undefined;
+    named(names, () => kernel._run([...args, ...words], workgroups, key));
+    if (isCached) this.#last = [kernel, names];
   }
 
   /** Each argument with its parameter; throws if one does not fit it. */
@@ -207,9 +218,9 @@ function checkType(arg: Tensor, { name, type, text }: Param): void {
 }
 
 /** Runs `block`; its errors name parameters instead of positions. */
-export function named(names: readonly string[], block: () => void): void {
+function named<R>(names: readonly string[], block: () => R): R {
   try {
-    block();
+    return block();
   } catch (error) {
     const place = /\bbinding (\d+)|\barguments (\d+) and (\d+)/g;
     const found = error as Error;

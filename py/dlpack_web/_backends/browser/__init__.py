@@ -10,7 +10,7 @@ from pyodide.ffi import JsException
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.text import type_of
-from ..checks import NO_JSPI, Arguments, Counts, ShaderSource, Tensors
+from ..checks import NO_JSPI, Arguments, Counts, Key, ShaderSource, Tensors
 from .javascript import (
     Kept,
     calls,
@@ -185,8 +185,8 @@ class Kernel:
         self._js = js_kernel
         self.core_number = invoke(calls().kernels.numberOf, js_kernel)
 
-    def run(self, counts: Counts, args: Arguments) -> None:
-        if not _core._run(self.core_number, site(2), counts, args):
+    def run(self, counts: Counts, args: Arguments, key: Key = ()) -> None:
+        if not _core._run(self.core_number, site(2), counts, args, key):
             invoke(calls().kernels.failure)
 
     async def time(self, counts: Counts, args: Arguments) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _core
-from ..checks import Arguments, Counts, ShaderSource, with_lines
+from ..checks import Arguments, Counts, Key, ShaderSource, with_lines
 from . import messages
 from .arguments import Bound, bind, count_of, resolve_aliasing
 from .faults import Fault
@@ -18,7 +18,7 @@ class Kernel:
     """A shader on one device: BackendKernel of ../interface.pyi. A driver compiles it,
     and dispatches."""
 
-    #: With which `_core._again` may run a call again; 0: it cannot.
+    #: With which `_core._again` runs a cached call; 0: no calls are cached.
     core_number: int = 0
 
     def __init__(self, record: Record, source: ShaderSource) -> None:
@@ -48,7 +48,7 @@ class Kernel:
     async def ready(self) -> None:
         ask(self._record, [self.fault])
 
-    def run(self, counts: Counts, args: Arguments) -> None:
+    def run(self, counts: Counts, args: Arguments, key: Key = ()) -> None:
         self._run(counts, args, None)
 
     async def time(self, counts: Counts, args: Arguments) -> float:

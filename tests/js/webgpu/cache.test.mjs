@@ -1,17 +1,18 @@
-// Which calls of a kernel are checked and have error scopes, and which are known. The device is a fake
-// that counts scopes and answers them when a test says so. On real devices known_cases.mjs (in
-// tests/browser/cases/js) compares known calls with checked ones.
+// Which calls of a kernel are checked and have error scopes, and which are cached. The device is a fake
+// that counts scopes and answers them when a test says so. On real devices cache_cases.mjs (in
+// tests/browser/cases/js) compares cached calls with checked ones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
-import { ManagedTensor } from "../../../js/dist/core/managed.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
+import { keyOf } from "../../../js/dist/webgpu/cache.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
-import { Marks } from "../../../js/dist/webgpu/known.js";
 import "../../../js/dist/webgpu/lazy.js"; // errors are explained within a turn
-import { markExposed } from "../../../js/dist/webgpu/record.js";
-import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/references.js";
+import { markExposed, setOutcome } from "../../../js/dist/webgpu/record.js";
+import { slotOf } from "../../../js/dist/webgpu/references.js";
 import { fakeDevice } from "../fake_device.mjs";
 
 const ADD = `
@@ -135,7 +136,7 @@ test("a call fails with the one that it follows, also where its elements are new
   const device = watching();
   const kernel = await compiled(device);
   const x = upload(device.gpu);
-  const again = [x, x.reshape([2, 2])]; // known by its arguments, and by its bytes
+  const again = [x, x.reshape([2, 2])]; // the same call, and another over the same bytes
   for (const second of again) {
     const { facts } = slotOf(x._managed.handle);
     const fresh = new webgpu.Kernel(device.gpu, ADD);
@@ -253,43 +254,108 @@ for (const [name, usage, take] of [
   });
 }
 
-test("a call is known by all that its checks depend on", () => {
+test("a call has the key of the same tensors, options and kinds of arguments alone", () => {
   const { gpu } = watching();
-  const x = upload(gpu);
-  const marks = new Marks([x, 2], [1, 2]);
-  const fits = (tensor, number = 5, workgroups = [1, 2]) => marks.fit([tensor, number], workgroups);
-  const like = (changes) => {
-    const { storage, handle, start, dtype, shape, strides, device, readOnly } = {
-      ...x._managed,
-      ...changes,
-    };
-    retainSlot(handle);
-    return new ManagedTensor(storage, handle, start, dtype, shape, strides, device, readOnly);
-  };
-  assert.ok(fits(x));
-  assert.ok(fits(like({ shape: [4] })));
-  for (const changes of [
-    { start: 4 },
-    { shape: [2, 2] },
-    { shape: [3] },
-    { dtype: dtypeNamed("int32") },
-    { readOnly: true },
-    { strides: [2] },
-    { storage: {} }, // the same number may be a handle of memory
-  ]) {
-    assert.ok(!fits(like(changes)), JSON.stringify(changes));
-  }
-  assert.ok(!fits(x, x));
-  assert.ok(!fits(2));
-  assert.ok(!marks.fit([x], [1, 2]));
-  assert.ok(!marks.fit([x, 2, 3], [1, 2]));
-  for (const workgroups of [undefined, 1, [1], [1, 3], [1, 2, 1]]) {
-    assert.ok(!marks.fit([x, 2], workgroups));
-  }
-  const other = upload(gpu);
-  assert.ok(!fits(other));
-  const stale = like({});
-  while (slotOf(x._managed.handle).refs > 1) releaseSlot(x._managed.handle);
+  const [x, y] = [upload(gpu), upload(gpu)];
+  const calls = [
+    [
+      [x, y, 2],
+      [1, 2],
+    ],
+    [
+      [x, y, x],
+      [1, 2],
+    ],
+    [
+      [y, x, 2],
+      [1, 2],
+    ],
+    [
+      [x, 2, y],
+      [1, 2],
+    ],
+    [[x, y, 2], [1]],
+    [[x, y, 2], []],
+    [
+      [x, y, 2],
+      [1, 3],
+    ],
+    [
+      [x, y, 2],
+      ["1", 2],
+    ],
+    [
+      [x, y],
+      [0, 1, 2],
+    ],
+    [[x, y, 2, 1], [2]],
+    [
+      [x.reshape([4]), y, 2],
+      [1, 2],
+    ],
+    [
+      [x.reshape([2, 2]), y, 2],
+      [1, 2],
+    ],
+  ];
+  const keys = calls.map((call) => JSON.stringify(keyOf(...call)));
+  assert.equal(new Set(keys).size, calls.length);
+  assert.equal(keys[0], JSON.stringify(keyOf([x._managed, y, -0.5], [1, 2])));
+  assert.equal(JSON.parse(keys[0])[0], JSON.parse(keys[0]).length);
   x.release();
-  assert.ok(!fits(stale));
+  for (const none of [x, "x", undefined, 2n, {}]) {
+    assert.ok(keyOf([none], []).some(Number.isNaN), "is like no other call");
+  }
+});
+
+test("errors are asked of the elements of this call", async () => {
+  const device = watching();
+  const { gpu } = device;
+  const wide = ADD.replace("array<f32>", "array<vec4f>").replace("+= k", "+= vec4f(k)");
+  const kernel = new webgpu.Kernel(gpu, wide);
+  await device.answer();
+  const run = (tensor) => device.scopes(() => kernel.run([tensor, 1]));
+  const first = upload(gpu, [7]);
+  assert.equal(run(first), 1);
+  await device.answer();
+  const { facts } = slotOf(first._managed.handle);
+  first.release();
+  const second = upload(gpu);
+  assert.equal(recordOf(second), facts);
+  assert.equal(run(second) + run(second), 0);
+  assert.deepEqual(facts.work, []);
+  const fault = { error: new Error("spoilt"), reported: true };
+  setOutcome({ facts, start: 8, end: 16 }, { fault, done: Promise.resolve(fault) });
+  assert.equal(run(second), 0);
+  assert.deepEqual(
+    facts.work.map(({ start, end, outcome }) => [start, end, outcome.fault]),
+    [[0, 16, fault]],
+  );
+});
+
+test("what a cached call keeps alive is none of its arguments", async () => {
+  const device = watching();
+  const { gpu } = device;
+  const scale = new webgpu.ElementwiseKernel(gpu, {
+    ...{ inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = k * x" },
+  });
+  const buffer = gpu.createBuffer({ size: 16, usage: 128 | 8 | 4 });
+  const released = new WeakRef(function release() {});
+  await (async () => {
+    const over = { device: gpu, dtype: "float32", shape: [4], release: released.deref() };
+    const [x, y] = [Tensor.fromGPUBuffer(buffer, over), upload(gpu)];
+    scale.run([x, 2, y]);
+    scale.run([x, 3, y]);
+    await device.answer();
+    x.release();
+    y.release();
+  })();
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  for (let i = 0; i < 10 && released.deref(); i++) {
+    await turn();
+    collect();
+  }
+  assert.equal(released.deref(), undefined);
+  scale.run([upload(gpu), 1, upload(gpu)]); // it lives
 });
