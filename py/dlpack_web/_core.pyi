@@ -1,7 +1,7 @@
 """The C core (wasm/module.c, wasm/object.c). Names without an underscore are public in
 dlpack_web."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from typing_extensions import CapsuleType

@@ -40,6 +40,11 @@ export class Devices {
     return state.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
   }
 
+  /** Number of errors of a device, after which buffers may be invalid. */
+  errorCount(deviceId: DeviceId): number {
+    return deviceWithId(deviceId).errors;
+  }
+
   /** Waits until what was written to a device has arrived. */
   async settle(deviceId: DeviceId): Promise<void> {
     const record = deviceWithId(deviceId);

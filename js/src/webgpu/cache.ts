@@ -68,8 +68,8 @@ export interface CachedGroup {
   readonly bytes: readonly { facts: BufferRecord; offset: number; size: number }[];
   /** The outcome of the last run that an error scope watched; null: none did. */
   validation: Outcome | null;
-  /** Whether only that run's own errors are in it, and not those of earlier work. */
-  isOwn: boolean;
+  /** Errors of the device before that run; -1: its outcome may be an error of earlier work. */
+  errors: number;
   call: CachedCall | null;
 }
 
@@ -107,7 +107,7 @@ export class Cache {
       offset,
       size,
     }));
-    const kept = { group, bytes, validation: null, isOwn: false, call: null };
+    const kept = { group, bytes, validation: null, errors: -1, call: null };
     if (this.#groups.unshift(kept) > MOST) this.#groups.pop();
     return kept;
   }
@@ -117,11 +117,11 @@ export class Cache {
  * Whether a run cannot fail, but with the work on what it reads and writes, and with the run that was
  * watched.
  *
- * @param checked - of its kernel: then a run may follow one whose outcome is pending
+ * @param now - errors of the device by now; -1: a run may not follow one whose outcome is pending
  */
-export function isValidated({ validation, isOwn, bytes }: CachedGroup, checked: boolean): boolean {
+export function isValidated({ validation, errors, bytes }: CachedGroup, now: number): boolean {
   if (validation === null || validation.fault) return false;
-  if (validation.fault === undefined && !(isOwn && checked)) return false;
+  if (validation.fault === undefined && (now < 0 || errors !== now)) return false;
   for (let i = 0; i < bytes.length; i++) {
     const { origin, exposed, taken } = migrate((bytes[i] as { facts: BufferRecord }).facts);
     if (origin !== "tensors" || exposed || taken) return false;

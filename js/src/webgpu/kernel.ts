@@ -224,7 +224,7 @@ export class Kernel {
   _again(key: ArrayLike<number>, args: Pick<readonly unknown[], "at">, at = 0): boolean {
     if (recording.batch !== null || this._record.lost !== null) return false;
     const cached = this.#cache.find(key, at);
-    if (!cached || !isValidated(cached, this._isChecked)) return false;
+    if (!cached || !isValidated(cached, this.#errors)) return false;
     const call = cached.call as CachedCall;
     const [, count = 0] = call.key;
     for (let i = 0; i < count; i++) {
@@ -245,6 +245,11 @@ export class Kernel {
   /** @internal Whether it has compiled, and its calls are checked in full. */
   get _isChecked(): boolean {
     return this.#check && this.#shader.bindings !== null && this.#compiled.fault === null;
+  }
+
+  /** Errors of the device by now; -1: the GPU may know more than our checks. */
+  get #errors(): number {
+    return this._isChecked ? this._record.errors : -1;
   }
 
   /**
@@ -355,11 +360,11 @@ export class Kernel {
     const copiesOut = written.filter((one) => one.temporary !== 0);
     // A copy back goes to a buffer that the group does not bind.
     const plain = timestampWrites === undefined && copiesOut.length === 0;
-    const validated = cached !== undefined && plain && isValidated(cached, this._isChecked);
+    const validated = cached !== undefined && plain && isValidated(cached, this.#errors);
     // All bytes that are bound may be written.
     for (const { extent, resource: it } of written) markWritten(extent.facts, it.offset + it.size);
     const touched = touchedBy(bound);
-    const isOwn = !hasPendingError(touched);
+    const errors = hasPendingError(touched) ? -1 : this._record.errors;
     const operation = { ...this._operation(), ...touched };
     const { result: group, outcome } = operate(
       this._record,
@@ -371,7 +376,7 @@ export class Kernel {
       },
     );
     const kept = cached ?? this.#cache.add(group, bound);
-    if (kept && !validated) Object.assign(kept, { validation: outcome, isOwn });
+    if (kept && !validated) Object.assign(kept, { validation: outcome, errors });
     return kept;
   }
 

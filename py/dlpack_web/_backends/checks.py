@@ -91,11 +91,14 @@ def check_source(wgsl: Any, entry: Any, label: Any) -> None:
         )
 
 
+_MOST = 1 << 32  # WebGPU's counts have 32 bits
+
+
 def counts_of(workgroups: Any) -> Counts:
     """Workgroups of three axes, 0 for the default; NumPy's integers count as ints."""
     if workgroups is None:
         return 0, 0, 0
-    if type(workgroups) is int and workgroups > 0:
+    if type(workgroups) is int and 0 < workgroups < _MOST:
         return workgroups, 1, 1
     try:
         counts = extents(workgroups)
@@ -107,4 +110,6 @@ def counts_of(workgroups: Any) -> Counts:
         raise ValueError(f"workgroups must be one to three counts, not {workgroups!r}")
     if min(counts) < 1:
         raise ValueError(f"workgroups must be 1 or more, not {workgroups!r}")
+    if max(counts) >= _MOST:
+        raise ValueError(f"workgroups must be below 2**32, not {workgroups!r:.100}")
     return (*counts, 1, 1)[:3]

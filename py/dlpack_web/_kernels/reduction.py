@@ -293,11 +293,13 @@ _U32 = parse_dtype("uint32")
 _KEPT = 8  # shapes whose sizes stay on the device
 
 
-type _Key = tuple[int, str, tuple[int, ...] | None, frozenset[int]]
+type _Key = tuple[int, int, str, tuple[int, ...] | None, frozenset[int]]
 
 
 def _key(given: Given, axes: frozenset[int]) -> _Key:
-    return given.device, "".join(given.kinds), given.shape, axes
+    """After an error of the device, the buffers of the sizes may be invalid."""
+    device, kinds = given.device, "".join(given.kinds)
+    return device, owner(device).error_count(device), kinds, given.shape, axes
 
 
 class _Pass(NamedTuple):

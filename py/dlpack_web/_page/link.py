@@ -245,6 +245,7 @@ class Link(Transfers):
     def _take(self, body: Any) -> None:
         if not isinstance(body, dict):
             malformed("the page's message", f"it does {body!r:.50}")
+        self.record.error_count += "fault" in body or "error" in body
         if "reply" in body:
             self._replies.take(body, self.sites)
         elif "fault" in body:

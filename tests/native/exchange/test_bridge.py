@@ -2,7 +2,6 @@
 """The functions that JavaScript calls, called through ctypes as JavaScript would."""
 
 import ctypes
-import random
 import sys
 from ctypes import c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
@@ -521,8 +520,10 @@ class TestRun:
             ((first,) * 33, None),
             *(
                 ((first, 2.5, second), one)
-                for one in ([1], 1.0, "1", np.int64(1), 10**400, 2**53, -(2**53))
-                + ((1.0,), (True,), (10**400, np.int64(1)), (None,), ((1,),), (1,) * 64)
+                for one in (
+                    *([1], 1.0, "1", np.int64(1), 10**400, 2**53, -(2**53), (1.0,)),
+                    *((True,), (10**400, np.int64(1)), (None,), ((1,),), (1,) * 64),
+                )
             ),
         ):
             assert _core._again(7, (args, *rest)) is False

@@ -252,6 +252,7 @@ def test_an_error_of_the_page_is_a_warning_at_the_line(page):
         with pytest.warns(RuntimeWarning, match="the page has no tensor 1") as caught:
             channel.deliver()
     assert caught[0].filename == __file__
+    assert host.backend().error_count(host.device.id) == 1
 
 
 def test_a_tensor_that_is_shown_is_read_and_written(page):

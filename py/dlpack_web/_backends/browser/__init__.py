@@ -85,6 +85,10 @@ def has_feature(device_id: int, name: str) -> bool:
     return bool(device(device_id).features.has(name))
 
 
+def error_count(device_id: int) -> int:
+    return calls().devices.errorCount(device_id)
+
+
 def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
     return receive(calls().tensors.empty, js_list(shape), str(dtype), device_id)
 

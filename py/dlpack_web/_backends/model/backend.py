@@ -163,6 +163,9 @@ class Backend:
     def has_feature(self, device_id: int, name: str) -> bool:
         return name in self.record(device_id).features
 
+    def error_count(self, device_id: int) -> int:
+        return self.record(device_id).error_count
+
     # --- tensors ----------------------------------------------------------------------
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device_id: int) -> Tensor:

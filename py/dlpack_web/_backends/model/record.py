@@ -40,6 +40,8 @@ class Record:
         self.lost: str | None = None
         self.pool = Pool()
         self.up = self.down = self.copied = self.copies = self.taken = 0
+        #: Errors that came after the call that caused them: buffers may be invalid.
+        self.error_count = 0
 
     def __str__(self) -> str:
         """ "webgpu:0" with the device's label, for messages."""

@@ -300,6 +300,51 @@ async def test_kept_bind_groups_are_those_of_the_arguments():
         assert (await other.to_host() == sum(range(0, 40, 2))).all()
 
 
+async def test_a_call_that_comes_again_is_refused_as_the_first_would_be():
+    kernel = dlw.webgpu.Kernel(FILL)
+    double = dlw.webgpu.ElementwiseKernel(
+        "f32 x, f32 k, f32 c", "f32 y", "y = k * x + c"
+    )
+    huge = 10**400
+    with upload([1, 2]) as x, upload([0, 0]) as y:
+        refused = [
+            *(
+                (kernel, (x, 1), {"workgroups": one})
+                for one in ((0, 0, 0), 0, (), (1,) * 4)
+            ),
+            *(
+                (kernel, (x, 1), {"workgroups": one})
+                for one in ((1.0,), huge, (huge, 1))
+            ),
+            (kernel, (x, 1), {"workgroups": (huge, np.int64(1))}),
+            (kernel, (x, huge), {}),
+            (kernel, (x, "1"), {}),
+            (kernel, (1, x), {}),
+            (double, (x, huge, np.float32(3), y), {}),
+            (double, (x, 2, huge, y), {}),
+            (double, (x, 2, 1e39, y), {}),
+            (double, (x, 2, 1, 3), {}),
+            (double, (x, 2, 1, y), {"size": 2}),
+        ]
+        first = [error_of(call) for call in refused]
+        assert None not in first
+        for _ in range(3):
+            kernel(x, 1)
+            kernel(x, 1, workgroups=1)
+            assert double(x, 2, 1, y) is y
+            assert [error_of(call) for call in refused] == first
+        assert (await y.to_host() == 3).all()
+
+
+def error_of(call):
+    function, args, options = call
+    try:
+        function(*args, **options)
+    except (TypeError, ValueError, OverflowError, BufferError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
 async def test_kernels_come_and_go_and_memory_grows():
     """Each runs by itself, whatever was collected meanwhile and wherever memory is."""
     with upload([0] * 3) as total, upload([1] * 3) as x:

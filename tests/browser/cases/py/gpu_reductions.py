@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from gpu_world import destroy, has_feature, live
+from gpu_world import callback, destroy, forget, has_feature, live, only_in_a_page
 
 import dlpack_web as dlw
 from dlpack_web.webgpu import ElementwiseKernel, ReductionKernel
@@ -346,6 +346,54 @@ async def test_calls_that_differ_in_the_axis_alone():
         np.testing.assert_array_equal(await z.to_host(), a.sum(1, keepdims=True))
         with pytest.raises(ValueError, match="y has shape"):
             kernel(x, z, axis=1)
+
+
+async def test_calls_that_differ_in_keepdims_alone():
+    kernel = total()
+    with upload([[1, 2, 3], [4, 5, 6]]) as x, upload(np.zeros(3)) as y:
+        z = y.reshape((1, 3))
+        for _ in range(3):
+            for keepdims, right, wrong in ((True, z, y), (False, y, z)):
+                assert kernel(x, right, axis=0, keepdims=keepdims) is right
+                with pytest.raises(ValueError, match="outputs are not broadcast"):
+                    kernel(x, wrong, axis=0, keepdims=keepdims)
+                for axis in (1, None, (0, 1), (), (0, 0), np.int64(1)):
+                    with pytest.raises(ValueError, match=r"not broadcast|given twice"):
+                        kernel(x, right, axis=axis, keepdims=keepdims)
+        assert (await y.to_host() == [5, 7, 9]).all()
+        z.release()
+
+
+@only_in_a_page("its errors come after the call")
+async def test_sizes_are_made_again_after_an_error_of_the_device(device):
+    """Their buffer may be what is invalid."""
+    kernel, made = total(), []
+    with dlw.empty(0, device=device) as t:
+        gpu = t.js.device.gpu
+    create = gpu.createBuffer
+
+    def broken(descriptor):
+        made.append(create(descriptor))
+        made[-1].destroy()
+        return made[-1]
+
+    quiet = callback(lambda event: event.preventDefault())
+    proxy = callback(broken)
+    gpu.addEventListener("uncapturederror", quiet)
+    with upload(np.ones((1,) * 11 + (3,))) as x, upload(0.0) as y:
+        gpu.createBuffer = proxy
+        try:
+            kernel(x, y)
+        finally:
+            del gpu.createBuffer
+        with pytest.raises(BufferError):
+            await y.to_host()
+        assert len(made) == 1
+        kernel(x, y)
+        assert await y.to_host() == 3
+    gpu.removeEventListener("uncapturederror", quiet)
+    for each in (quiet, proxy):
+        forget(each)
 
 
 async def test_more_shapes_than_are_kept():
