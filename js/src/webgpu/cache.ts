@@ -4,6 +4,7 @@
  * watch it once the GPU has accepted its bind group, over buffers that no other code has had: then it
  * cannot fail, but with the work on what it reads and writes.
  */
+import type { ManagedTensor } from "../core/managed.js";
 import { managedOf } from "../core/tensor.js";
 import type { Bound } from "./arguments.js";
 import {
@@ -25,15 +26,15 @@ const MOST = 8;
  */
 export function keyOf(args: readonly unknown[], options: readonly unknown[]): number[] {
   const key = [0, args.length];
-  for (const arg of args) {
-    const tensor = managedOf(arg);
-    // NaN is not the same as itself.
-    key.push(typeof arg === "number" ? 0 : tensor?.handle ? tensor.serial : Number.NaN);
-  }
+  for (const arg of args) key.push(typeof arg === "number" ? 0 : serialOf(managedOf(arg)));
   for (const option of options) key.push(option as number);
   key[0] = key.length;
   return key;
 }
+
+/** NaN, which is not the same as itself, for what was released, and for no tensor. */
+const serialOf = (tensor: ManagedTensor | undefined) =>
+  tensor?.handle ? tensor.serial : Number.NaN;
 
 function isSame(key: readonly number[], given: ArrayLike<number>, at: number): boolean {
   for (let i = 0; i < key.length; i++) if (key[i] !== given[at + i]) return false;
@@ -74,7 +75,7 @@ export interface CachedGroup {
 }
 
 /** What one kernel keeps. */
-export class Cache {
+export class CallCache {
   readonly #groups: CachedGroup[] = [];
 
   /** The bind group of the call whose key begins at `at`. */
@@ -129,8 +130,14 @@ export function isValidated({ validation, errors, bytes }: CachedGroup, now: num
   return true;
 }
 
+function areOpen(extents: readonly Extent[]): boolean {
+  for (let i = 0; i < extents.length; i++) {
+    if (openOutcomes(extents[i] as Extent).length > 0) return true;
+  }
+  return false;
+}
+
 /** Whether work on what a call reads and writes is pending or has failed. */
 export function hasPendingError({ reads, writes }: Touched): boolean {
-  const isSpoilt = (extent: Extent) => openOutcomes(extent).length > 0;
-  return reads.some(isSpoilt) || writes.some(isSpoilt);
+  return areOpen(reads) || areOpen(writes);
 }

@@ -5,9 +5,9 @@ import { checkOptions } from "../core/options.js";
 import { managedOf } from "../core/tensor.js";
 import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from "./arguments.js";
 import {
-  Cache,
   type CachedCall,
   type CachedGroup,
+  CallCache,
   hasPendingError,
   isValidated,
   keyOf,
@@ -87,7 +87,7 @@ export class Kernel {
   readonly _pipeline: GPUComputePipeline;
   readonly #layout: GPUBindGroupLayout;
   readonly #compiled: Outcome;
-  readonly #cache = new Cache();
+  readonly #cache = new CallCache();
   /** Buffers of numbers, by position. Each run writes its own before it is submitted. */
   readonly #uniforms: (Uniform | undefined)[] = [];
 
@@ -184,7 +184,7 @@ export class Kernel {
     checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
     const { timestampWrites } = options;
     const counts = readCounts(options.workgroups);
-    const key = timestampWrites ? undefined : keyOf(given, [counts ?? []].flat());
+    const key = timestampWrites ? undefined : keyOf(given, Array.isArray(counts) ? counts : [counts]);
     if (!key || !this._again(key, given)) this._run(given, counts, key, timestampWrites);
   }
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends import owner
-from .._backends.checks import NARROWER, Key, fits_half, way_to
+from .._backends.checks import NARROWER, fits_half, way_to
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
@@ -42,8 +42,9 @@ class Signature:
             for i, param in enumerate([*inputs, *outputs])
         ]
         self._names = [param.name for param in (*inputs, *outputs)]
-        # Kernel would take numbers beyond those of f16.
-        self._half = any(param.type == "f16" for param in inputs)
+        #: How many arguments a call that may be cached has: its outputs among them. None
+        #: is where Kernel would take numbers beyond those of f16.
+        self.cached = 0 if any(x.type == "f16" for x in inputs) else len(self._params)
 
     def __str__(self) -> str:
         ins, outs = _listed(self.inputs), _listed(self.outputs)
@@ -82,13 +83,8 @@ class Signature:
                 shape = arg.shape
         return Given(kinds, shape, args[:inputs], args[inputs:], device)
 
-    def key(self, args: tuple[Any, ...], *options: Any) -> Key:
-        """That of a call with its outputs, which may be cached; () for others."""
-        cached = len(args) == len(self._params) and not self._half
-        return (args, *options) if cached else ()
-
     def outputs_in(self, args: tuple[Any, ...]) -> Any:
-        """What such a call returns."""
+        """What a call with its outputs returns."""
         outputs = args[len(self.inputs) :]
         return outputs[0] if len(outputs) == 1 else outputs
 

@@ -104,7 +104,7 @@ class ElementwiseKernel:
         array([0., 2., 4.], dtype=float32)
         """
         signature = self._signature
-        key = signature.key(args, size)
+        key: Key = (args, size) if len(args) == signature.cached else ()
         if key and recorder() is None and _core._again(self._last, key):
             return signature.outputs_in(args)
         tensors = [arg for arg in args if isinstance(arg, Tensor)]

@@ -86,7 +86,7 @@ def has_feature(device_id: int, name: str) -> bool:
 
 
 def error_count(device_id: int) -> int:
-    return calls().devices.errorCount(device_id)
+    return int(calls().devices.errorCount(device_id))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
