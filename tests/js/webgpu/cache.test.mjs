@@ -333,6 +333,63 @@ test("errors are asked of the elements of this call", async () => {
   );
 });
 
+test("a formula's cached call has the same options, and numbers that fit", async () => {
+  const device = watching();
+  const { gpu } = device;
+  gpu.features.add("shader-f16");
+  const shaped = (shape, dtype = "float32") =>
+    emptyOnDevice(useDevice(gpu), shape, dtypeNamed(dtype));
+  const [x, y] = [shaped([2, 3]), shaped([3])];
+  const z = y.reshape([1, 3]);
+  const sum = new webgpu.ReductionKernel(gpu, {
+    ...{ inputs: "f32 x", outputs: "f32 y", map: "x" },
+    ...{ reduce: "a + b", postMap: "y = a", identity: 0 },
+  });
+  const refused = (output, options) =>
+    assert.throws(() => sum.run([x, output], options), { name: "RangeError" });
+  for (let i = 0; i < 3; i++) {
+    assert.equal(sum.run([x, z], { axis: 0, keepdims: true }), z);
+    for (const axis of [1, undefined, [0, 1], [], [0, 0]]) refused(z, { axis, keepdims: true });
+    refused(z, { axis: 0 });
+    assert.equal(sum.run([x, y], { axis: -2 }), y);
+    for (const axis of [-1, null, [], 2]) refused(y, { axis });
+    refused(y, { axis: 0, keepdims: true });
+    await device.answer();
+  }
+  const add = new webgpu.ElementwiseKernel(gpu, {
+    ...{ inputs: "f16 x, f16 k", outputs: "f16 y", operation: "y = x + k" },
+  });
+  const half = shaped([3], "float16");
+  for (let i = 0; i < 2; i++) {
+    add.run([half, 1, half]);
+    assert.throws(() => add.run([half, 70_000, half]), /k: 70000 is not a valid f16/);
+    assert.throws(() => add.run([half, 1, half], { size: 3 }), RangeError);
+  }
+  const [one, two] = [x, x].map(({ shape }) => shaped(shape));
+  const scale = new webgpu.ElementwiseKernel(gpu, {
+    ...{ inputs: "f32 x, i32 k", outputs: "f32 y", operation: "y = x * f32(k)" },
+  });
+  for (let i = 0; i < 2; i++) {
+    assert.equal(scale.run([one, 2, two]), two);
+    assert.throws(() => scale.run([one, 2.5, two]), { message: "k: 2.5 is not a valid i32" });
+    const made = scale.run([one, 2]);
+    assert.ok(made !== two && made !== one);
+    assert.equal(scale.run([one, 2, one]), one);
+  }
+});
+
+test("a cached call is recorded while a batch records, and fails with its device", async () => {
+  const device = watching();
+  const kernel = await compiled(device);
+  const x = upload(device.gpu);
+  kernel.run([x, 1]);
+  await device.answer();
+  const batch = webgpu.batch(device.gpu).record(() => kernel.run([x, 1]));
+  assert.equal(batch.length, 1);
+  useDevice(device.gpu).lost = "unplugged";
+  assert.throws(() => kernel.run([x, 1]), { name: "DeviceLostError" });
+});
+
 test("what a cached call keeps alive is none of its arguments", async () => {
   const device = watching();
   const { gpu } = device;

@@ -64,6 +64,9 @@ const FORMULAS = {
   },
 };
 
+/** What is run more often. */
+const OFTEN = ["quad", "words", "total", "total", "total"];
+
 /** Bytes of an element. */
 const DTYPES = { float32: 4, uint32: 4, float16: 2, uint16: 2, uint8: 1 };
 /** Bytes of what is uploaded: buffers of few sizes are pooled; the larger ones are watched when made. */
@@ -314,7 +317,7 @@ function stepOf(r, tensors) {
 
 /** A call of a kernel, whose arguments mostly fit. */
 function runOf(r, tensors, recent) {
-  const name = r.of([...Object.keys(SHADERS), ...Object.keys(FORMULAS), "quad", "words"]);
+  const name = r.of([...Object.keys(SHADERS), ...Object.keys(FORMULAS), ...OFTEN]);
   const options = {};
   const number = () => `${r.of(NUMBERS)}`;
   const one = (type) => recent((dtype) => (READ_AS[type] ?? READ_AS.f32).includes(dtype));
@@ -369,7 +372,7 @@ function changed(r, [kind, facts], tensors) {
 }
 
 /** The worlds' devices, which are kept from program to program. */
-async function prepare({ library, bridge }) {
+async function prepare({ library }) {
   const errors = [0, 0];
   const devices = [];
   for (const i of [0, 1]) {
