@@ -1,7 +1,7 @@
 import type { ManagedTensor } from "../core/managed.js";
 import { Batch } from "../webgpu/batch.js";
 import { calledAt } from "../webgpu/faults.js";
-import type { Part } from "../webgpu/formulas/formulas.js";
+import type { Part, Source } from "../webgpu/formulas/formulas.js";
 import { Kernel } from "../webgpu/kernel.js";
 import { extentOf } from "../webgpu/references.js";
 import { CALL_ARGUMENTS, CALL_KEY } from "./layout.js";
@@ -35,9 +35,10 @@ export class Kernels {
     check: boolean,
     deviceId: DeviceId,
     parts: readonly Part[],
+    params: Source["params"],
   ): Kernel {
     const device = deviceOf(deviceId);
-    return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }, parts));
+    return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }, parts, params));
   }
 
   /** A number with which C runs a kernel, valid as long as Python holds it. */

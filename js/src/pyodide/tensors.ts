@@ -47,10 +47,10 @@ export class Tensors {
     }
   }
 
-  /** A tensor of zeros on a device. */
-  empty(shape: ArrayLike<number>, dtype: string, deviceId: DeviceId): Handle {
+  /** A tensor of zeros on a device, which a recorded kernel may be about to compute. */
+  empty(shape: ArrayLike<number>, dtype: string, deviceId: DeviceId, recorded: boolean): Handle {
     const record = deviceWithId(deviceId);
-    return this.python.give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
+    return this.python.give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype), recorded));
   }
 
   /** A tensor over a foreign buffer; `release` is called at its end. */

@@ -8,7 +8,7 @@ import { encodeCopy } from "./buffers.js";
 import {
   type Argument,
   byPosition,
-  checkHalf,
+  checkParam,
   checkWorkgroups,
   type Given,
   packNumber,
@@ -206,27 +206,26 @@ export class Batch {
     }
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
-    const { _formulas: formulas, _label: label } = old.kernel;
-    const nameAt = (i: number) => `${old.kernel._declared(i)?.name}`;
-    // Some arguments of formulas may be ours.
-    const ours = args.map((_, i) => formulas !== "" && /^_(n|sizes|partial)$/.test(nameAt(i)));
-    const count = ours.filter((one) => !one).length;
+    const { _params: params, _label: label } = old.kernel;
+    const count = args.length - params.filter((param) => !param).length;
     for (const [i, value] of given) {
-      if (ours[i] !== false) {
+      const param = params[i];
+      if (!(i in args) || (params.length > 0 && !param)) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
           `kernel "${label}" has ${count} arguments, and no number ${i}`,
         );
       }
       const shapeOf = (x: unknown) => `${managedOf(x)?.shape}`;
-      if (formulas && shapeOf(value) !== shapeOf(args[i])) {
-        throw new RangeError(
-          // In Python: other_shape(label)
-          `kernel "${label}" was recorded for other shapes: record a batch for each`,
-        );
+      if (param) {
+        checkParam(this.#record, value, param);
+        if (!param.raw && shapeOf(value) !== shapeOf(args[i])) {
+          throw new RangeError(
+            // In Python: other_shape(label)
+            `kernel "${label}" was recorded for other shapes: record a batch for each`,
+          );
+        }
       }
-      // A number for f16 comes as f32.
-      if (formulas.includes(`f16(${nameAt(i)})`)) checkHalf(value, `binding ${i}`);
       args[i] = value;
     }
     const workgroups = counts ?? old.workgroups;
@@ -467,7 +466,8 @@ function keep({ reads, writes }: Call, own: Outcome, last: Outcome | null): void
   for (const extents of [reads, writes]) {
     for (const extent of extents) {
       for (const open of openOutcomes(extent)) {
-        if (open === own || open === last || others?.includes(open)) continue;
+        const isReplaced = extents === writes && open.isReplaced;
+        if (isReplaced || open === own || open === last || others?.includes(open)) continue;
         others ??= [];
         others.push(open);
       }

@@ -10,11 +10,11 @@ import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { checkCopySource, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
-import { operate } from "./faults.js";
+import { notRun, operate } from "./faults.js";
 import { type AllocateOptions, allocate } from "./making.js";
 import { clearPadding } from "./padding.js";
 import { dropPipelines } from "./pipelines.js";
-import { type BufferRecord, markExposed, recordOf } from "./record.js";
+import { type BufferRecord, markExposed, recordOf, setOutcome } from "./record.js";
 import {
   addSlot,
   DEFAULT_USAGE,
@@ -74,9 +74,12 @@ export function emptyOnDevice(
   record: DeviceRecord,
   shape: readonly number[],
   dtype: DType,
+  recorded = false,
 ): Tensor {
   const handle = allocate(record, sizeOf(shape) * dtype.step, { zeros: true });
-  return new Tensor(tensorOfSlot(handle, 0, dtype, shape, false));
+  const tensor = tensorOfSlot(handle, 0, dtype, shape, false);
+  if (recorded) setOutcome(extentOf(tensor), notRun());
+  return new Tensor(tensor);
 }
 
 /** Implements `Tensor.fromGPUBuffer`. */

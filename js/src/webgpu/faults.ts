@@ -3,7 +3,7 @@
  * own error scopes, and their errors stay with the tensors that it wrote. Reading one of those
  * raises the fault; other tensors are unaffected.
  */
-import { DeviceError } from "../core/errors.js";
+import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
 import { checkAlive, nameOf } from "./device.js";
 import {
@@ -132,13 +132,26 @@ function markExtent({ facts, end }: Extent): void {
   markWritten(facts, end);
 }
 
+/** The outcome of elements that a recorded kernel computes, until something writes to them. */
+export function notRun(): Outcome {
+  const error = new UnsupportedError(
+    // In Python: not_run()
+    "a recorded kernel computes these elements, and has not run: call run() of its batch first, before its release()",
+  );
+  const fault = { error, reported: true };
+  return { fault, done: Promise.resolve(fault), isReplaced: true };
+}
+
 /** An operation's dependencies that are not known to have succeeded; each once. */
 function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): Outcome[] {
   const parents: Outcome[] = [];
   const add = (outcome: Outcome | null) => {
     if (isOpen(outcome) && !parents.includes(outcome)) parents.push(outcome);
   };
-  const addOf = (extent: Extent) => openOutcomes(extent).forEach(add);
+  const addOf = (extent: Extent) => {
+    const isWritten = writes.includes(extent);
+    for (const open of openOutcomes(extent)) if (!(isWritten && open.isReplaced)) add(open);
+  };
   reads.forEach(addOf);
   // A buffer that could not be made cannot be written.
   writes.forEach(fresh ? ({ facts }) => add(facts.making) : addOf);

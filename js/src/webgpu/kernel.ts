@@ -29,7 +29,7 @@ import {
 import { checkAlive, count, useDevice } from "./device.js";
 import { explanations } from "./explanations.js";
 import { ask, type Operation, operate } from "./faults.js";
-import type { Part } from "./formulas/formulas.js";
+import type { Part, Source } from "./formulas/formulas.js";
 import { obtain } from "./making.js";
 import { isSound } from "./pool.js";
 import { type BufferRecord, isOpen, markWritten, type Outcome } from "./record.js";
@@ -79,8 +79,8 @@ export class Kernel {
   readonly _record: DeviceRecord;
   /** @internal */
   readonly _label: string;
-  /** @internal A source with formulas, which is for certain shapes; else "". */
-  readonly _formulas: string;
+  /** @internal The parameters of formulas, by binding; null: its argument is ours. Else empty. */
+  readonly _params: Source["params"];
   readonly #check: boolean;
   readonly #shader: Shader;
   /** @internal */
@@ -99,13 +99,20 @@ export class Kernel {
    * reading the kernel's results
    */
   constructor(device: GPUDevice, wgsl: string, options?: KernelOptions);
-  /** @internal `parts`: lines where errors are shown as of the part. */
-  constructor(device: GPUDevice, wgsl: string, options?: KernelOptions, parts?: readonly Part[]);
+  /** @internal Of formulas, `parts`: lines where errors are shown as of the part. */
+  constructor(
+    device: GPUDevice,
+    wgsl: string,
+    options?: KernelOptions,
+    parts?: readonly Part[],
+    params?: Source["params"],
+  );
   constructor(
     device: GPUDevice,
     wgsl: string,
     options: KernelOptions = {},
     parts: readonly Part[] = [],
+    params: Source["params"] = [],
   ) {
     const names = { entry: 1, label: 1, check: 1 } as const;
     checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
@@ -116,7 +123,7 @@ export class Kernel {
     this._record = record;
     this._label = label;
     this.#check = check;
-    this._formulas = parts.length > 0 ? wgsl : "";
+    this._params = params;
     this.#shader = parseShader(wgsl, entry);
     const { bindings } = this.#shader;
     const code = withLines(wgsl);

@@ -31,6 +31,8 @@ export interface Outcome {
   fault: Fault | null | undefined;
   /** Resolves to the final `fault`; never rejects. */
   readonly done: Promise<Fault | null>;
+  /** Whether it ends with any write to the bytes: see `notRun`. */
+  readonly isReplaced?: boolean;
 }
 
 /**

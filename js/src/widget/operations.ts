@@ -53,7 +53,7 @@ export interface Cancel {
 
 /** An operation; with `reply` it is answered. */
 export type Operation = { readonly reply?: number } & (
-  | { op: "empty"; id: number; shape: readonly number[]; dtype: string }
+  | { op: "empty"; id: number; shape: readonly number[]; dtype: string; recorded: boolean }
   | ({ op: "take"; id: number } & Arriving)
   | { op: "write"; to: View; site: number; source: View }
   | ({ op: "write"; to: View; site: number; source?: undefined } & Arriving)

@@ -143,6 +143,7 @@ export class Work {
           record,
           checkShape(checkList(given.shape)),
           dtypeNamed(given.dtype),
+          given.recorded,
         );
         this.#have(given.id, made);
         return;

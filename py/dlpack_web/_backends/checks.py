@@ -21,13 +21,15 @@ type Tensors = Sequence[Tensor]
 
 class ShaderSource(NamedTuple):
     """What a kernel is made of: see Kernel. parts: lines of the source where errors are
-    shown as of the part: its name, first line and number of lines."""
+    shown as of the part: its name, first line and number of lines. params: of each binding of a
+    kernel of formulas (`_kernels/formulas.py`); None: its argument is ours."""
 
     wgsl: str
     entry: str
     label: str
     check: bool
     parts: Sequence[tuple[str, int, int]] = ()
+    params: Sequence[Any] = ()
 
 
 #: Where Python cannot block, after "the tensor is on webgpu:0".

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends import owner
-from .._backends.checks import NARROWER, fits_half, way_to
+from .._backends.calls import recorder
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
@@ -37,11 +37,8 @@ class Signature:
         self.name = name
         self.inputs, self.outputs = inputs, outputs
         self.dtypes = [parse_dtype(DTYPES[param.type]) for param in outputs]
-        self._params = [
-            (param, DTYPES[param.type], i >= len(inputs))
-            for i, param in enumerate([*inputs, *outputs])
-        ]
-        self._names = [param.name for param in (*inputs, *outputs)]
+        self._params = [*inputs, *outputs]
+        self._names = [param.name for param in self._params]
         #: How many arguments a call that may be cached has: its outputs among them. None
         #: is where Kernel would take numbers beyond those of f16.
         self.cached = 0 if any(x.type == "f16" for x in inputs) else len(self._params)
@@ -62,16 +59,13 @@ class Signature:
             device, _ = _core._arguments(*args)
         kinds: list[str] = []
         shape: tuple[int, ...] | None = None
-        for arg, (param, dtype, is_output) in zip(args, self._params, strict=False):
+        for arg, param in zip(args, self._params, strict=False):
+            param.check(arg)
+            if param.output:
+                continue
             if not isinstance(arg, Tensor):
-                self._check_number(arg, param, is_output)
                 kinds.append("n")
-                continue
-            if arg.dtype != dtype:
-                raise BufferError(_misfit(param, arg.dtype, dtype))
-            if is_output:
-                continue
-            if param.raw:
+            elif param.raw:
                 kinds.append("r")
             elif not arg.shape:
                 kinds.append("s")
@@ -119,15 +113,6 @@ class Signature:
                     "not broadcast"
                 )
 
-    def _check_number(self, arg: Any, param: Param, is_output: bool) -> None:
-        if is_output or param.raw:
-            role = "an output" if is_output else "raw"
-            raise TypeError(
-                f"{param.name} is {role} and takes a Tensor, not {type_of(arg)}"
-            )
-        if param.type == "f16" and not fits_half(arg):
-            raise ValueError(f"{param.name}: {arg} is not a valid f16")
-
     def _disagreement(self, args: Sequence[Any]) -> str:
         shapes = ", ".join(
             f"{param.name} {arg.shape}"
@@ -141,7 +126,7 @@ class Signature:
 
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
-    return owner(device).empty(shape, dtype, device)
+    return owner(device).empty(shape, dtype, device, recorder() is not None)
 
 
 def check_half(types: Iterable[str], name: str, device: int) -> None:
@@ -173,12 +158,3 @@ def _name(found: re.Match[str], names: Sequence[str]) -> str:
 
 def _listed(params: Iterable[Param]) -> str:
     return ", ".join(map(str, params))
-
-
-def _misfit(param: Param, given: str, needed: str) -> str:
-    hint = (
-        way_to(needed)
-        if NARROWER.get(given) == needed
-        else f"give a tensor of {needed}, or declare the parameter otherwise"
-    )
-    return f'{param.name} is {given}, the parameter is "{param}": {hint}'

@@ -211,8 +211,7 @@ class ElementwiseKernel:
         found = self._kernels.get(key)
         if found is None:
             signature = self._signature
-            wgsl, parts = self._source(kinds)
-            kernel = Kernel(wgsl, label=signature.name)._of(parts)
+            kernel = Kernel._of(self._source(kinds), signature.name)
             bound = zip(signature.inputs, kinds, strict=True)
             names = [param.name for param, kind in bound if kind[0] != "="]
             names += [param.name for param in signature.outputs]

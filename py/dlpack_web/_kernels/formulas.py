@@ -13,7 +13,9 @@ from math import copysign, isfinite, prod, sqrt
 from struct import pack, unpack
 from typing import Any, NamedTuple
 
-from .._backends.checks import BLANKS, with_lines
+from .. import _core
+from .._backends.checks import BLANKS, NARROWER, fits_half, way_to, with_lines
+from .._layout.dtype import dtype_of
 from .._layout.text import type_of
 from . import IN_MODULE, OURS, RESERVED
 
@@ -30,9 +32,32 @@ class Param(NamedTuple):
     type: str
     name: str
     raw: bool
+    output: bool
 
     def __str__(self) -> str:
         return f"{'raw ' if self.raw else ''}{self.type} {self.name}"
+
+    def check(self, arg: Any) -> None:
+        """Raises unless it takes the argument, in a call or in an update of one."""
+        needed = DTYPES[self.type]
+        if isinstance(arg, _core.Tensor):
+            given = dtype_of(arg._dtype)
+            if given != needed:
+                hint = (
+                    way_to(needed)
+                    if NARROWER.get(given) == needed
+                    else f"give a tensor of {needed}, or declare the parameter otherwise"
+                )
+                raise BufferError(
+                    f'{self.name} is {given}, the parameter is "{self}": {hint}'
+                )
+        elif self.output or self.raw:
+            role = "an output" if self.output else "raw"
+            raise TypeError(
+                f"{self.name} is {role} and takes a Tensor, not {type_of(arg)}"
+            )
+        elif self.type == "f16" and not fits_half(arg):  # it comes as f32
+            raise ValueError(f"{self.name}: {arg} is not a valid f16")
 
 
 class Part(NamedTuple):
@@ -46,6 +71,8 @@ class Part(NamedTuple):
 class Source(NamedTuple):
     wgsl: str
     parts: tuple[Part, ...]
+    #: Of each binding; None: its argument is ours.
+    params: tuple[Param | None, ...]
 
 
 _PARAM = re.compile(
@@ -59,7 +86,7 @@ def parse(
     """The parameters of "f32 x, f32 k" and of the outputs; ValueError for others.
 
     reserved: further names that no parameter may have."""
-    ins, outs = _params(inputs, reserved), _params(outputs, reserved)
+    ins, outs = _params(inputs, reserved, False), _params(outputs, reserved, True)
     if not outs:
         raise ValueError('there is no output parameter, such as "f32 y"')
     for param in outs:
@@ -72,16 +99,17 @@ def parse(
     return ins, outs
 
 
-def _params(text: Any, reserved: frozenset[str]) -> list[Param]:
+def _params(text: Any, reserved: frozenset[str], output: bool) -> list[Param]:
     if not isinstance(text, str):
         raise TypeError(
             f'parameters are a string such as "f32 x, f32 k", not {type_of(text)}'
         )
     given = text.strip(BLANKS)
-    return [_param(part, reserved) for part in given.split(",")] if given else []
+    parts = given.split(",") if given else []
+    return [_param(part, reserved, output) for part in parts]
 
 
-def _param(part: str, reserved: frozenset[str]) -> Param:
+def _param(part: str, reserved: frozenset[str], output: bool) -> Param:
     text = part.strip(BLANKS)
     found = _PARAM.fullmatch(text)
     if found is None:
@@ -100,7 +128,7 @@ def _param(part: str, reserved: frozenset[str]) -> Param:
     if in_wgsl or name.startswith("_") or name in ours:
         why = "reserved in WGSL" if in_wgsl else "reserved"
         raise ValueError(f'"{text}": the name {name} is {why}, so choose another')
-    return Param(type_, name, raw is not None)
+    return Param(type_, name, raw is not None, output)
 
 
 def formula(text: Any, name: str) -> str:
@@ -183,15 +211,17 @@ class _Writer:
     def __init__(self, types: Iterable[str]) -> None:
         self._lines = ["enable f16;"] if "f16" in types else []
         self._parts: list[Part] = []
-        self._bindings = 0
+        self._params: list[Param | None] = []
 
     def add(self, *lines: str) -> None:
         self._lines += lines
 
-    def bind(self, access: str, name: str, type_: str) -> None:
-        at = f"@group(0) @binding({self._bindings})"
+    def bind(
+        self, access: str, name: str, type_: str, param: Param | None = None
+    ) -> None:
+        at = f"@group(0) @binding({len(self._params)})"
         self.add(f"{at} var<{access}> {name}: {type_};")
-        self._bindings += 1
+        self._params.append(param)
 
     def formula(self, name: str, text: str, before: str, after: str) -> None:
         """The user's lines, between two of ours that fail only because of them."""
@@ -200,28 +230,30 @@ class _Writer:
         self.add(before, *lines, after)
 
     def source(self) -> Source:
-        return Source("\n".join(self._lines) + "\n", tuple(self._parts))
+        text = "\n".join(self._lines) + "\n"
+        return Source(text, tuple(self._parts), tuple(self._params))
 
 
 def _bind_inputs(w: _Writer, inputs: Sequence[Param], kinds: Sequence[str]) -> None:
-    for (type_, name, _), kind in zip(inputs, kinds, strict=True):
+    for param, kind in zip(inputs, kinds, strict=True):
+        type_, name = param.type, param.name
         if kind == "n":
-            w.bind("uniform", f"_{name}_", "f32" if type_ == "f16" else type_)
-        elif kind == "r":
-            w.bind("storage, read", name, f"array<{type_}>")
-        elif kind in ("t", "s"):
-            w.bind("storage, read", f"_{name}_", f"array<{type_}>")
+            w.bind("uniform", f"_{name}_", "f32" if type_ == "f16" else type_, param)
+        elif kind in ("r", "t", "s"):
+            variable = name if kind == "r" else f"_{name}_"
+            w.bind("storage, read", variable, f"array<{type_}>", param)
 
 
 def _bind_outputs(w: _Writer, outputs: Sequence[Param]) -> None:
-    for type_, name, _ in outputs:
-        w.bind("storage, read_write", f"_{name}_", f"array<{type_}>")
+    for param in outputs:
+        variable, type_ = f"_{param.name}_", f"array<{param.type}>"
+        w.bind("storage, read_write", variable, type_, param)
 
 
 def _load(
     w: _Writer, inputs: Sequence[Param], kinds: Sequence[str], outs: Sequence[Param]
 ) -> None:
-    for (type_, name, _), kind in zip(inputs, kinds, strict=True):
+    for (type_, name, *_), kind in zip(inputs, kinds, strict=True):
         if kind == "n":
             value = f"f16(_{name}_)" if type_ == "f16" else f"_{name}_"
         elif kind == "s":

@@ -12,6 +12,7 @@ from .._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from .._backends.interface import BackendKernel
+    from .formulas import Source
 
 
 class Kernel:
@@ -69,10 +70,12 @@ class Kernel:
         self._compiled: dict[int, BackendKernel] = {}  # by device id
         self._last = 0  # the `core_number` of the last that ran
 
-    def _of(self, parts: Sequence[tuple[str, int, int]]) -> Self:
-        """Errors are shown at these lines of the user's: name, first line, count."""
-        self._source = self._source._replace(parts=parts)
-        return self
+    @classmethod
+    def _of(cls, source: "Source", label: str) -> Self:
+        """A kernel of formulas."""
+        made = cls(source.wgsl, label=label)
+        made._source = made._source._replace(parts=source.parts, params=source.params)
+        return made
 
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None

@@ -278,8 +278,8 @@ class ReductionKernel:
         found = self._kernels.get(key)
         if found is None:
             signature = self._signature
-            wgsl, parts = formulas.reduction(self._what, kinds, pass_)
-            kernel = Kernel(wgsl, label=signature.name)._of(parts)
+            source = formulas.reduction(self._what, kinds, pass_)
+            kernel = Kernel._of(source, signature.name)
             maps, finishes = formulas.PASSES[pass_]
             partial = ["the partial results"]
             names = [x.name for x in signature.inputs if maps or x.raw]

@@ -75,8 +75,18 @@ class PageBackend(backend.Backend):
 
     # --- tensors ----------------------------------------------------------------------
 
-    def empty(self, shape: tuple[int, ...], dtype: DType, device_id: int) -> Tensor:
-        return self._new("empty", shape, dtype, False, self.link.make)
+    def empty(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        device_id: int,
+        recorded: bool = False,
+    ) -> Tensor:
+        def send(op: dict[str, Any], unmade: list[Any]) -> None:
+            op["recorded"] = recorded
+            self.link.make(op, unmade)
+
+        return self._new("empty", shape, dtype, False, send)
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
         padded = tensor.padded and dtype == dtype_of(tensor._dtype)

@@ -38,6 +38,7 @@ class Kernel(kernel.Kernel):
             "id": self.number,
             **source._asdict(),
             "parts": [list(part) for part in source.parts],
+            "params": [],
             "site": link.sites.here(),
         }
         self._unmade = [op]

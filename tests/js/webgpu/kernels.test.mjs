@@ -383,7 +383,7 @@ test("updates of formulas take what their parameters are given in a call", () =>
   const [x, y] = [host.to(gpu), host.to(gpu)];
   const batch = webgpu.batch(gpu).record(() => times.run([x, 2, 1, y]));
   const update = (args) => batch.update(0, { args });
-  const refused = { name: "RangeError", message: "binding 1: 65505 is not a valid f16" };
+  const refused = { name: "RangeError", message: "k: 65505 is not a valid f16" };
   assert.throws(() => update({ 1: 65505 }), refused);
   // The number of elements, which a call is not given.
   assert.throws(() => update({ 4: 2 }), /has 4 arguments, and no number 4$/);

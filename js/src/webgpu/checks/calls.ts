@@ -7,11 +7,13 @@ import { cut, tagOf, textOf, UnsupportedError } from "../../core/errors.js";
 import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import type { Names } from "../../core/options.js";
-import { isTensor, type Tensor } from "../../core/tensor.js";
+import { isTensor, managedOf, type Tensor } from "../../core/tensor.js";
+import type { Param } from "../formulas/formulas.js";
 import type { Words } from "../making.js";
 import { roundUp } from "../references.js";
 import type { DeviceRecord } from "../state.js";
 import { type Binding, DTYPES, type Scalar } from "../wgsl.js";
+import { slotOn } from "./tensors.js";
 
 /** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
@@ -229,10 +231,31 @@ export function packNumber(
   );
 }
 
-/** Throws RangeError for a number beyond those of f16. */
-export function checkHalf(value: unknown, what: string): void {
-  if (!Number.isFinite(value) || Math.abs(value as number) <= 65504) return;
-  throw new RangeError(`${what}: ${value} is not a valid f16`);
+/** Throws unless a formula's parameter takes the argument, in a call or in an update of one. */
+export function checkParam(record: DeviceRecord, arg: unknown, param: Param): void {
+  const { name, type, raw, output, text } = param;
+  const tensor = managedOf(arg);
+  if (tensor === undefined) {
+    const what = output ? " is an output and" : raw ? " is raw and" : "";
+    if (what || typeof arg !== "number") {
+      const kind = what ? "a tensor" : "a tensor or a number";
+      throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}${tensorOf(arg)}`);
+    }
+    // It comes as f32.
+    if (type !== "f16" || !Number.isFinite(arg) || Math.abs(arg) <= 65504) return;
+    throw new RangeError(`${name}: ${arg} is not a valid f16`);
+  }
+  slotOn(record, tensor); // throws if it was released, or is elsewhere
+  const [given, needed] = [tensor.dtype.name, DTYPES[type]];
+  if (given === needed) return;
+  const hint =
+    narrowed(given) === needed
+      ? wide(needed)
+      : `give a tensor of ${needed}, or declare the parameter otherwise`;
+  throw new UnsupportedError(`${name} is ${given}, the parameter is "${text}": ${hint}`, {
+    given,
+    needed,
+  });
 }
 
 /** Number of array elements that the shader sees in a tensor; null if unknown. */

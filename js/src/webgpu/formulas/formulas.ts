@@ -22,6 +22,7 @@ export interface Param {
   readonly type: ParamType;
   readonly name: string;
   readonly raw: boolean;
+  readonly output: boolean;
   /** As it is written. */
   readonly text: string;
 }
@@ -32,6 +33,8 @@ export type Part = readonly [name: string, first: number, lines: number];
 export interface Source {
   readonly wgsl: string;
   readonly parts: readonly Part[];
+  /** Of each binding; null: its argument is ours. */
+  readonly params: readonly (Param | null)[];
 }
 
 const AROUND = new RegExp(`^[${BLANKS}]+|[${BLANKS}]+$`, "g");
@@ -43,7 +46,7 @@ const PARAM = new RegExp(`^(raw[${BLANKS}]+)?(\\w+)[${BLANKS}]+([A-Za-z_]\\w*)$`
  * @param reserved - further names that no parameter may have
  */
 export function parse(inputs: unknown, outputs: unknown, reserved = ""): [Param[], Param[]] {
-  const [ins, outs] = [params(inputs, reserved), params(outputs, reserved)];
+  const [ins, outs] = [params(inputs, reserved, false), params(outputs, reserved, true)];
   if (outs.length === 0) throw new RangeError('there is no output parameter, such as "f32 y"');
   for (const { raw, text } of outs) {
     if (raw) throw new RangeError(`"${text}": only inputs can be raw`);
@@ -57,17 +60,17 @@ export function parse(inputs: unknown, outputs: unknown, reserved = ""): [Param[
   return [ins, outs];
 }
 
-function params(text: unknown, reserved: string): Param[] {
+function params(text: unknown, reserved: string, output: boolean): Param[] {
   if (typeof text !== "string") {
     throw new TypeError(`parameters are a string such as "f32 x, f32 k", not ${tagOf(text)}`);
   }
   const list = text.replace(AROUND, "");
-  return list === "" ? [] : list.split(",").map((part) => param(part, reserved));
+  return list === "" ? [] : list.split(",").map((part) => param(part, reserved, output));
 }
 
 const isIn = (name: string, words: string) => words.split(" ").includes(name);
 
-function param(part: string, reserved: string): Param {
+function param(part: string, reserved: string, output: boolean): Param {
   const text = part.replace(AROUND, "");
   const [, raw, given = "", name = ""] = PARAM.exec(text) ?? [];
   if (name === "") {
@@ -87,7 +90,7 @@ function param(part: string, reserved: string): Param {
     throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
   }
   const said = `${raw ? "raw " : ""}${type} ${name}`;
-  return { type: type as ParamType, name, raw: raw !== undefined, text: said };
+  return { type: type as ParamType, name, raw: raw !== undefined, output, text: said };
 }
 
 /** A formula, after checking that it is one. */
@@ -160,7 +163,7 @@ function literal(value: number): string {
 class Writer {
   readonly #lines: string[];
   readonly #parts: Part[] = [];
-  #bindings = 0;
+  readonly #params: (Param | null)[] = [];
 
   constructor(types: readonly string[]) {
     this.#lines = types.includes("f16") ? ["enable f16;"] : [];
@@ -170,8 +173,9 @@ class Writer {
     this.#lines.push(...lines);
   }
 
-  bind(access: string, name: string, type: string): void {
-    this.add(`@group(0) @binding(${this.#bindings++}) var<${access}> ${name}: ${type};`);
+  bind(access: string, name: string, type: string, param: Param | null = null): void {
+    this.add(`@group(0) @binding(${this.#params.length}) var<${access}> ${name}: ${type};`);
+    this.#params.push(param);
   }
 
   /** The user's lines, between two of ours that fail only because of them. */
@@ -189,22 +193,24 @@ class Writer {
   }
 
   source(): Source {
-    return { wgsl: `${this.#lines.join("\n")}\n`, parts: this.#parts };
+    return { wgsl: `${this.#lines.join("\n")}\n`, parts: this.#parts, params: this.#params };
   }
 }
 
 function bindInputs(w: Writer, inputs: readonly Param[], kinds: readonly string[]): void {
-  for (const [at, { type, name }] of inputs.entries()) {
+  for (const [at, param] of inputs.entries()) {
+    const { type, name } = param;
     const kind = kinds[at];
-    if (kind === "n") w.bind("uniform", `_${name}_`, type === "f16" ? "f32" : type);
-    else if (kind === "r") w.bind("storage, read", name, `array<${type}>`);
-    else if (kind === "t" || kind === "s") w.bind("storage, read", `_${name}_`, `array<${type}>`);
+    if (kind === "n") w.bind("uniform", `_${name}_`, type === "f16" ? "f32" : type, param);
+    else if (kind === "r" || kind === "t" || kind === "s") {
+      w.bind("storage, read", kind === "r" ? name : `_${name}_`, `array<${type}>`, param);
+    }
   }
 }
 
 function bindOutputs(w: Writer, outputs: readonly Param[]): void {
-  for (const { type, name } of outputs)
-    w.bind("storage, read_write", `_${name}_`, `array<${type}>`);
+  for (const param of outputs)
+    w.bind("storage, read_write", `_${param.name}_`, `array<${param.type}>`, param);
 }
 
 function load(

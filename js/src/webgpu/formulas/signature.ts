@@ -10,12 +10,11 @@ import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice } from "../buffers.js";
 import { keyOf } from "../cache.js";
-import { type Argument, checkHalf, narrowed, tensorOf, wide } from "../checks/calls.js";
-import { slotOn } from "../checks/tensors.js";
+import { type Argument, checkParam } from "../checks/calls.js";
 import { checkAlive, nameOf, useDevice } from "../device.js";
 import { Kernel } from "../kernel.js";
 import type { Words } from "../making.js";
-import type { DeviceRecord } from "../state.js";
+import { type DeviceRecord, recording } from "../state.js";
 import { DTYPES } from "../wgsl.js";
 import { type Param, type Source, typesOf } from "./formulas.js";
 
@@ -100,16 +99,13 @@ export class Signature {
     const kinds: string[] = [];
     let shape: readonly number[] | null = null;
     for (const [i, arg] of args.entries()) {
-      const isOutput = i >= inputs.length;
       const param = params[i] as Param;
+      checkParam(this.record, arg, param);
       if (!isTensor(arg)) {
-        checkNumber(arg, param, isOutput);
         kinds.push("n");
         continue;
       }
-      slotOn(this.record, arg._managed); // throws if it was released, or is elsewhere
-      checkType(arg, param);
-      if (isOutput) continue;
+      if (param.output) continue;
       if (param.raw) kinds.push("r");
       else if (arg.ndim === 0) {
         kinds.push("s");
@@ -164,7 +160,7 @@ export class Signature {
   }
 
   empty(shape: readonly number[], type: DType): Tensor {
-    return emptyOnDevice(this.record, shape, type);
+    return emptyOnDevice(this.record, shape, type, recording.batch !== null);
   }
 
   /** Kinds of inputs that are tensors. */
@@ -175,8 +171,8 @@ export class Signature {
   kernel(key: string, make: () => Source): Kernel {
     let kernel = this.#kernels.get(key);
     if (kernel === undefined) {
-      const { wgsl, parts } = make();
-      kernel = new Kernel(this.device, wgsl, { label: this.name }, parts);
+      const { wgsl, parts, params } = make();
+      kernel = new Kernel(this.device, wgsl, { label: this.name }, parts, params);
       this.#kernels.set(key, kernel);
     }
     return kernel;
@@ -193,29 +189,6 @@ export const resultsOf = (outputs: readonly Argument[]) =>
   (outputs.length === 1 ? outputs[0] : outputs) as never;
 
 export const typeOf = (type: keyof typeof DTYPES): DType => dtypeNamed(DTYPES[type]);
-
-function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean): void {
-  const what = isOutput ? " is an output and" : raw ? " is raw and" : "";
-  if (what || typeof arg !== "number") {
-    const kind = what ? "a tensor" : "a tensor or a number";
-    throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}${tensorOf(arg)}`);
-  }
-  if (type === "f16") checkHalf(arg, name);
-}
-
-function checkType(arg: Tensor, { name, type, text }: Param): void {
-  const needed = DTYPES[type];
-  const given = arg.dtype;
-  if (given === needed) return;
-  const hint =
-    narrowed(given) === needed
-      ? wide(needed)
-      : `give a tensor of ${needed}, or declare the parameter otherwise`;
-  throw new UnsupportedError(`${name} is ${given}, the parameter is "${text}": ${hint}`, {
-    given,
-    needed,
-  });
-}
 
 /** Runs `block`; its errors name parameters instead of positions. */
 function named<R>(names: readonly string[], block: () => R): R {

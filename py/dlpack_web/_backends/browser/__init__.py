@@ -89,8 +89,11 @@ def error_count(device_id: int) -> int:
     return int(calls().devices.errorCount(device_id))
 
 
-def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
-    return receive(calls().tensors.empty, js_list(shape), str(dtype), device_id)
+def empty(
+    shape: tuple[int, ...], dtype: DType, device_id: int, recorded: bool = False
+) -> _core.Tensor:
+    described = js_list(shape), str(dtype), device_id
+    return receive(calls().tensors.empty, *described, recorded)
 
 
 def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
@@ -202,8 +205,9 @@ class Kernel:
 
 
 def kernel(source: ShaderSource, device_id: int) -> Kernel:
-    *facts, parts = source
-    given = *facts, device_id, js_list(parts)
+    *facts, parts, params = source
+    shown = [each and options(each._asdict() | {"text": str(each)}) for each in params]
+    given = *facts, device_id, js_list(parts), js_list(shown)
     return Kernel(invoke(calls().kernels.kernel, site(), *given))
 
 

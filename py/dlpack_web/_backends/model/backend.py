@@ -12,6 +12,7 @@ from ..checks import NO_JSPI, ShaderSource, Tensors
 from . import messages
 from .batch import Calls
 from .buffers import adopt, allocate
+from .faults import NotRun
 from .kernel import Kernel
 from .record import Record, new_id
 from .slots import slot_of, slots, taken
@@ -168,10 +169,19 @@ class Backend:
 
     # --- tensors ----------------------------------------------------------------------
 
-    def empty(self, shape: tuple[int, ...], dtype: DType, device_id: int) -> Tensor:
+    def empty(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        device_id: int,
+        recorded: bool = False,
+    ) -> Tensor:
+        """Zeros. recorded: the result of a kernel that a batch records."""
         record = self.record(device_id)
         used = prod(shape) * step_of(dtype, False)
         slot = allocate(record, round_up(used, 1), used=used, zeros=True)
+        if recorded:
+            slot.faults.note(0, slot.buffer.size, NotRun())
         return tensor_over(slot, shape, dtype)
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:

@@ -7,10 +7,10 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import parse_dtype
 from ..calls import Call, calling
-from ..checks import Arguments, Counts, fits_half
+from ..checks import Arguments, Counts
 from . import messages
 from .arguments import Bound, pack_number
-from .faults import Fault
+from .faults import Fault, NotRun
 from .kernel import Kernel
 from .record import Record
 from .views import Part, View, tensor_over
@@ -77,19 +77,16 @@ class Calls[Each: Recorded]:
                 raise _core.ReleasedError("the batch was released meanwhile")
             old = calls[index]
             kernel, merged = old.kernel, list(old.args)
-            formulas, names = kernel.formulas, map(kernel.name_of, range(len(merged)))
-            # Some arguments of formulas may be ours.
-            ours = [formulas and name in ("_n", "_sizes", "_partial") for name in names]
-            count = sum(not one for one in ours)
+            params = dict(enumerate(kernel.params))
+            count = len(merged) - sum(param is None for param in params.values())
             for place, arg in zip(places, args, strict=True):
-                if not 0 <= place < len(ours) or ours[place]:
+                param = params.get(place)
+                if not 0 <= place < len(merged) or (params and param is None):
                     raise ValueError(messages.no_argument(kernel.label, count, place))
-                if formulas and _shape(arg) != _shape(merged[place]):
-                    raise ValueError(messages.other_shape(kernel.label))
-                # A number for f16 comes as f32.
-                is_half = f"f16({kernel.name_of(place)})" in formulas
-                if is_half and isinstance(arg, float) and not fits_half(arg):
-                    raise ValueError(messages.wrong_number(place, arg, "f16"))
+                if param is not None:
+                    param.check(arg)
+                    if not param.raw and _shape(arg) != _shape(merged[place]):
+                        raise ValueError(messages.other_shape(kernel.label))
                 merged[place] = arg
             call = self._change(
                 old, counts if counts[0] else old.counts, merged, places
@@ -235,10 +232,14 @@ def _inherited(calls: Sequence[Ready]) -> list[Fault | None]:
     """For each call the fault of what it reads, or of what it writes: from before the
     batch, or from an earlier call of it that reads a faulty tensor."""
     spoilt: list[tuple[Part, Fault]] = []
-    outcomes = []
+    outcomes, written = [], list[Part]()
     for call in calls:
         parts = (*call.reads, *call.writes)
+        written += call.writes
         faults = [part.fault() for part in parts]
+        for i, part in enumerate(parts):
+            if isinstance(faults[i], NotRun) and any(map(part.meets, written)):
+                faults[i] = part.fault(written=True)
         faults += [fault for part in parts for at, fault in spoilt if part.meets(at)]
         found = next((fault for fault in faults if fault is not None), None)
         if found is not None:

@@ -13,6 +13,7 @@ import weakref
 
 from ... import _core
 from ..calls import Call, calling, warn
+from . import messages
 
 
 class Fault:
@@ -47,6 +48,14 @@ class Fault:
         self.report()
 
 
+class NotRun(Fault):
+    """Of elements that a recorded kernel computes, until something writes to them."""
+
+    def __init__(self) -> None:
+        super().__init__(messages.not_run())
+        self.reported = True
+
+
 class Faults:
     """Faults of the bytes of one GPUBuffer, for all tensors over it."""
 
@@ -56,11 +65,13 @@ class Faults:
         # Replaced as a whole: others read it, and may replace it, meanwhile.
         self._found: tuple[tuple[int, int, Fault], ...] = ()
 
-    def among(self, start: int, end: int) -> Fault | None:
-        """The first fault of the bytes from `start` to `end`."""
+    def among(self, start: int, end: int, written: bool = False) -> Fault | None:
+        """The first fault of the bytes from `start` to `end`; written: that stays when they
+        are written to."""
         for low, high, fault in self._found:
             if max(low, start) < min(high, end):
-                return fault
+                if not (written and isinstance(fault, NotRun)):
+                    return fault
         return None
 
     def note(self, start: int, end: int, fault: Fault | None) -> None:

@@ -25,8 +25,7 @@ class Kernel:
         record.check_alive()
         self._record, self.label, self._check = record, source.label, source.check
         self.what = f'kernel "{self.label}"'
-        #: A source with formulas, which is for certain shapes; else "".
-        self.formulas = source.wgsl if source.parts else ""
+        self.params = source.params
         self._shader = parse_shader(source.wgsl, source.entry)
         self.fault: Fault | None = None
         self._compile(source._replace(wgsl=with_lines(source.wgsl)))
@@ -83,10 +82,6 @@ class Kernel:
         """What the shader declares; None if that is not known."""
         bindings = self._shader.bindings
         return bindings[index] if bindings is not None else None
-
-    def name_of(self, index: int) -> str | None:
-        declared = self.declared(index)
-        return declared.name if declared else None
 
     def check_call(self, counts: Counts, views: Sequence[Any]) -> Counts:
         """The workgroups; raises for those and for another number of arguments."""

@@ -99,6 +99,10 @@ def not_registered(id: object, devices: object) -> str:
     return f"webgpu:{id} is not registered; there are {devices}"
 
 
+def not_run() -> str:
+    return "a recorded kernel computes these elements, and has not run: call run() of its batch first"
+
+
 def wrong_channels(channels: object) -> str:
     return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
 

@@ -31,8 +31,8 @@ class Part(NamedTuple):
     start: int
     end: int
 
-    def fault(self) -> Fault | None:
-        return self.slot.faults.among(self.start, self.end)
+    def fault(self, written: bool = False) -> Fault | None:
+        return self.slot.faults.among(self.start, self.end, written)
 
     def meets(self, other: "Part") -> bool:
         """Whether both have bytes in common."""

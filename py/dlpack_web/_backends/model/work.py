@@ -70,7 +70,8 @@ def operate(
     reads, writes = tuple(reads), tuple(writes)
     record.check_alive()
     check_usable(record, what, {part.slot for part in (*reads, *writes)})
-    inherited = [part.fault() for part in (*reads, *(() if fresh else writes))]
+    parts = reads if fresh else reads + writes
+    inherited = [part.fault(part in writes) for part in parts]
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:

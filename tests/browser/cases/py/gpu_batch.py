@@ -4,6 +4,7 @@ import asyncio
 import gc
 import random
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -177,6 +178,136 @@ async def test_a_formula_is_recorded_for_its_shapes():
             other.release()
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered")
+async def test_an_update_takes_what_a_call_takes(seed, device):
+    """Random formulas and arguments: the same are refused, but for other shapes and kinds,
+    and the others give the same elements."""
+    r = random.Random(seed)
+    types = ["f32", "i32", "u32", *["f16"] * has_feature(device.gpu, "shader-f16")]
+    names, main = ["p", "q", "s", "t"][: r.randrange(2, 5)], r.choice([(4,), (2, 2)])
+    raw = [i > 0 and r.random() < 0.3 for i in range(len(names))]
+    given, made = [[r.choice(types) for _ in found] for found in (names, "yz")]
+    pool = [
+        np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype)
+        for dtype in ("f4", "i4", "u4", "f2", "u1", "c8")
+        for shape in ((4,), (2, 2), ())
+    ]
+    one = r.random() < 0.5
+    pool += [np.zeros(() if one else main, NUMPY[type_]) for type_ in made]
+    tensors = [dlw.from_dlpack(array, device=device) for array in pool]
+
+    def like(type_, shape):
+        found = ((NUMPY[type_], shape) == (a.dtype.str[1:], a.shape) for a in pool)
+        return tensors[list(found).index(True)]
+
+    args = [like(given[0], main)]
+    for type_, is_raw in list(zip(given, raw, strict=True))[1:]:
+        kinds = [like(type_, main), like(type_, ())]
+        args.append(r.choice(kinds if is_raw else [*kinds, 3]))
+    args += tensors[-2:]
+    params = [
+        f"{'raw ' * is_raw}{type_} {name}"
+        for name, type_, is_raw in zip(names, given, raw, strict=True)
+    ]
+    terms = [f"{name}{'[0]' * is_raw}" for name, is_raw in zip(names, raw, strict=True)]
+    text = " + ".join(f"{made[0]}({term})" for term in terms)
+    definition = ", ".join(params), f"{made[0]} y, {made[1]} z"
+    if one:
+        post = f"y = a; z = {made[1]}(a);"
+        kernel = dlw.webgpu.ReductionKernel(*definition, text, "a + b", post, 0)
+    else:
+        operation = f"y = {text}; z = {made[1]}(y);"
+        kernel = dlw.webgpu.ElementwiseKernel(*definition, operation)
+
+    def refusal(call):
+        for tensor, array in zip(tensors, pool, strict=True):
+            tensor.write(array)
+        try:
+            call()
+        except (BufferError, TypeError, ValueError) as error:
+            return error
+        return None
+
+    def form(x):
+        return x.shape if isinstance(x, dlw.Tensor) else None
+
+    others = [0, 2.5, -1, 70000, 1e39, None, "1", dlw.empty(4), *tensors]
+    with dlw.webgpu.batch() as b:
+        kernel(*args)
+    for _ in range(40):
+        at, new = r.randrange(len(args) + 1), r.choice(others)
+        changed = [*args[:at], new, *args[at + 1 :]]
+        refused = refusal(lambda args=changed: kernel(*args))
+        if refused is None and not (at < len(raw) and raw[at]):
+            refused = form(new) != form(args[at])
+        expected = await dlw.to_host(*tensors)
+        found = refusal(lambda args={at: new}: b.update(0, args))
+        what = definition, text, at, new, refused, found
+        assert bool(refused) == (found is not None), what
+        if not refused:
+            args = changed
+            b.run()
+            for mine, theirs in zip(await dlw.to_host(*tensors), expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs, str(what))
+    b.release()
+    for tensor in tensors:
+        tensor.release()
+
+
+NUMPY = {"f32": "f4", "i32": "i4", "u32": "u4", "f16": "f2"}
+
+
+async def test_results_of_a_batch_that_has_not_run_are_errors(device):
+    """Those that it makes, not tensors that were given: they have their elements."""
+    plus = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = x + k")
+    total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
+    refused = partial(pytest.raises, BufferError, match="has not run: call run")
+    with upload([1] * 9000) as x, upload([7] * 9000) as kept:
+        with dlw.webgpu.batch() as b:
+            y = plus(x, 1)
+            plus(y, 1, kept)
+            s = total(y)
+        later = plus(y, 1)
+        for one in y, y[5:], s, later:
+            with refused():
+                await one.to_host()
+        assert (await kept.to_host()).tolist() == [7] * 9000
+        b.run()
+        b.run()
+        assert (await y.to_host()).tolist() == [2] * 9000
+        assert (await kept.to_host()).tolist() == [3] * 9000
+        assert float(await s.to_host()) == 18000
+        with refused():
+            await later.to_host()
+        with dlw.webgpu.batch() as other:
+            z, changed, never = plus(x, 1), plus(x, 2), plus(x, 3)
+            plus(never, 1, kept)
+        other.update(1, {2: y})
+        plus(x, 4, z)
+        assert (await z.to_host()).tolist() == [5] * 9000
+        z.write(np.zeros(9000, "f4"))
+        assert (await z.to_host()).tolist() == [0] * 9000
+        with dlw.webgpu.batch() as before:
+            plus(never, 5, x)
+        before.run()
+        with refused():
+            await x.to_host()
+        x.write(np.ones(9000, "f4"))
+        other.run()
+        for tensor, value in (z, 2), (never, 4), (kept, 5), (y, 3):
+            assert (await tensor.to_host()).tolist() == [value] * 9000
+        with refused():
+            await changed.to_host()
+        with dlw.webgpu.batch() as gone:
+            lost = plus(x, 1)
+        gone.release()
+        with refused():
+            await lost.to_host()
+        for one in b, other, before, y, s, later, z, changed, never, lost:
+            one.release()
+
+
 async def test_numbers_of_f16_are_in_its_range(device):
     if not has_feature(device.gpu, "shader-f16"):
         pytest.skip("this device has no shader-f16")
@@ -185,7 +316,7 @@ async def test_numbers_of_f16_are_in_its_range(device):
     with ones as x, dlw.empty(5, "float16", device=device) as y:
         with dlw.webgpu.batch() as b:
             times(x, 2, 1, y)
-        with pytest.raises(ValueError, match=r"binding 1: 65505.* not a valid f16"):
+        with pytest.raises(ValueError, match=r"^k: 65505.* not a valid f16"):
             b.update(0, {1: 65505})
         with pytest.raises(ValueError, match="has 4 arguments, and no number 4"):
             b.update(0, {4: 2})  # the number of elements, which neither is
