@@ -88,7 +88,8 @@ export class Batch {
   /**
    * Records the kernels that `block` runs, instead of running them, and holds their tensors. All
    * else in the block happens at once; reading what a recorded kernel writes, or writing what it
-   * uses, throws. If the block throws, nothing stays recorded, and the batch is released.
+   * uses, throws. Reading the results that kernels return throws until `run()`. If the block throws,
+   * nothing stays recorded, and the batch is released.
    *
    * @param block - returns before the recording ends, so it is not async
    * @returns this batch
@@ -187,7 +188,7 @@ export class Batch {
    * @param index - of the call, in the order of recording; negative from the end
    * @param changes - `args` by position, `workgroups`
    * @throws RangeError for no such call or argument, or a tensor of another shape than the one that a
-   * kernel of formulas was recorded with; what `kernel.run` throws
+   * kernel of formulas was recorded with (raw inputs may have any); what `run` of the kernel throws
    */
   update(index: number, changes: BatchChanges): void;
   /** @internal */

@@ -168,9 +168,9 @@ class Batch:
             No such call.
         ValueError
             No such argument; or another shape than the one that a kernel of formulas was recorded
-            with, for which its workgroups are.
+            with, for which its workgroups are (raw inputs may have any).
         BufferError, TypeError
-            As for calling the kernel.
+            As for calling the kernel, whose checks are the same.
         ReleasedError
             The batch was released, maybe meanwhile: by another thread, or by `args`.
 
@@ -273,8 +273,8 @@ def batch() -> Batch:
     In the block kernels do not run, and their arguments are checked as usual; `run()`
     of the Batch runs them all, without any work of Python for each. Everything else in
     the block happens at once. So reading what a recorded kernel writes, and writing
-    what one uses, raises BufferError there. If the block raises, nothing stays
-    recorded.
+    what one uses, raises BufferError there, and so does reading the results that kernels
+    return, until `run()`. If the block raises, nothing stays recorded.
 
     All kernels of a batch are on the device of the first. Recording is for this thread
     or asyncio task alone (and tasks that it starts in the block). Batches do not nest.

@@ -140,7 +140,9 @@ def kinds_of(ins: list[formulas.Param], kinds: list[str]) -> list[str]:
 
 
 def source_of(found: formulas.Source) -> dict[str, Any]:
-    return {"wgsl": found.wgsl, "parts": [list(part) for part in found.parts]}
+    params = [one and {**one._asdict(), "text": str(one)} for one in found.params]
+    parts = [list(part) for part in found.parts]
+    return {"wgsl": found.wgsl, "parts": parts, "params": params}
 
 
 def elementwise(given: dict[str, Any]) -> dict[str, Any]:

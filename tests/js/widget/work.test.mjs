@@ -102,3 +102,17 @@ test("a write that was given up when it was done leaves an error: its elements m
   work.end();
   assert.equal(liveTensors(), before);
 });
+
+test("the result of a recorded kernel is an error until something writes to it", async () => {
+  work.add({ op: "empty", id: 1, shape: [4], dtype: "float32", recorded: true });
+  const read = async (reply) => {
+    work.add({ op: "read", what: [view(1)], names: ["r"], site: 1, reply });
+    for (let i = 0; i < 9; i++) await turn();
+    return replies.find(([number]) => number === reply)[1];
+  };
+  assert.match(await read(1), /has not run: call run\(\)/);
+  work.add({ op: "write", to: view(1), name: "w", site: 1, ...elements });
+  arrive("w");
+  assert.equal(await read(2), undefined);
+  work.end();
+});

@@ -89,6 +89,7 @@ class FakePage:
         self.tensors, self.arrived, self.kernels, self.queue = {}, {}, {}, []
         self.cancelled = set()
         self.ran = []  # the sites of calls
+        self.recorded = []  # of empty tensors
         self.given, self.gives = {}, []  # what its script knows by name
 
     def hello(self):
@@ -153,6 +154,7 @@ class FakePage:
         size = int(np.prod(op["shape"], dtype=int))
         nbytes = size * np.dtype(op["dtype"]).itemsize
         self.tensors[op["id"]] = np.zeros(nbytes, np.uint8)
+        self.recorded.append(op["recorded"])
 
     def take(self, op):
         found = self.arrived.pop(op["name"])

@@ -214,6 +214,31 @@ def test_a_batch_is_updated_between_its_runs():
     assert tidied(page, host) == {}
 
 
+def test_an_update_of_a_formula_is_checked_as_a_call_is():
+    host, page, channel = joined()
+    plus = dlw.webgpu.ElementwiseKernel("u32 x, raw f32 k", "f32 y", "y = f32(x) + k[0]")
+    kinds = {"u32": ("uint32", 4), "f32": ("float32", 4), "many": ("float32", 9)}
+    kinds |= {"u8": ("uint8", 4), "c8": ("complex64", 4), "u16": ("uint16", 4)}
+    made = {
+        name: dlw.empty(count, dtype, device=host.device)
+        for name, (dtype, count) in kinds.items()
+    }
+    with dlw.webgpu.batch() as batch:
+        plus(made["u32"], made["f32"], made["f32"])
+        result = plus(made["u32"], made["f32"])
+    for at, name in (0, "u8"), (0, "u16"), (0, "f32"), (1, "c8"), (2, "u8"), (2, "u32"):
+        with pytest.raises(BufferError, match=r'is \w+, the parameter is "(raw )?.32 '):
+            batch.update(1, {at: made[name]})
+    with pytest.raises(TypeError, match="k is raw and takes a Tensor"):
+        batch.update(1, {1: 3})
+    batch.update(1, {1: made["many"]})
+    read(channel, result)
+    assert page.recorded == [False] * len(made) + [True]
+    for one in batch, result, *made.values():
+        one.release()
+    assert tidied(page, host) == {}
+
+
 def test_the_page_knows_which_lines_of_wgsl_are_the_formula():
     host, page, channel = joined()
     double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")

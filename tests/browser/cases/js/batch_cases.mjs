@@ -158,6 +158,115 @@ export async function a_formula_is_recorded_for_its_shapes(context) {
   done(batch);
 }
 
+/** Random formulas and arguments: another shape or kind is refused, too. */
+export async function an_update_takes_what_a_call_takes(context) {
+  const { webgpu, device, done } = await world(context);
+  const { Tensor } = context.library;
+  const types = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
+  const arrays = { ...types, "": Uint8Array, complex64: Float32Array };
+  let state = 7;
+  const below = (n) => {
+    state = (state * 48271) % 2147483647;
+    return state % n;
+  };
+  const of = (list) => list[below(list.length)];
+  const hosts = [[4], [2, 2], [], []].flatMap((shape, at) =>
+    Object.entries(arrays).map(([type, Kind]) => {
+      const size = shape.reduce((a, b) => a * b, type === "complex64" ? 2 : 1);
+      const dtype = type === "complex64" ? type : undefined;
+      const host = Tensor.fromTypedArray(new Kind(size).fill(1 + at), { shape, dtype });
+      return { type, shape: `${shape}`, host, tensor: host.to(device) };
+    }),
+  );
+  const tensors = hosts.map(({ tensor }) => tensor);
+  const like = (type, shape) =>
+    hosts.find((one) => one.type === type && one.shape === shape).tensor;
+  const formOf = (x) => (x instanceof Tensor ? `${x.shape}` : undefined);
+  const reset = () => hosts.forEach(({ host, tensor }) => void tensor.write(host));
+  const elements = () => Promise.all(tensors.map(async (one) => [...(await one.read())]));
+  const refuses = (call) => {
+    reset();
+    try {
+      call();
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  for (let seed = 0; seed < 12; seed++) {
+    const [x, k, w, out] = [0, 0, 0, 0].map(() => of(Object.keys(types)));
+    const shape = of(["4", "2,2"]);
+    const parameters = { inputs: `${x} x, ${k} k, raw ${w} w`, outputs: `${out} y` };
+    const sum = `${out}(x) + ${out}(k) + ${out}(w[0])`;
+    const isReduced = seed % 2 === 1;
+    const kernel = isReduced
+      ? new webgpu.ReductionKernel(device, {
+          ...{ ...parameters, map: sum, reduce: "a + b", postMap: "y = a", identity: 0 },
+        })
+      : new webgpu.ElementwiseKernel(device, { ...parameters, operation: `y = ${sum}` });
+    const host = Tensor.fromTypedArray(new types[out](isReduced ? 1 : 4), {
+      shape: isReduced ? [] : shape.split(",").map(Number),
+    });
+    const y = host.to(device);
+    hosts.push({ host, tensor: y });
+    tensors.push(y);
+    let args = [like(x, shape), of([like(k, shape), like(k, ""), 3]), like(w, "4"), y];
+    const batch = webgpu.batch(device).record(() => kernel.run(args));
+    for (let i = 0; i < 25; i++) {
+      const at = below(args.length + 1);
+      const value = of([0, 2.5, -1, 1e39, null, "1", host, ...tensors]);
+      const changed = [...args.slice(0, at), value, ...args.slice(at + 1)];
+      const isOther = at !== 2 && formOf(value) !== formOf(args[at]);
+      const expected = refuses(() => kernel.run(changed)) || isOther;
+      const results = await elements();
+      const found = refuses(() => batch.update(0, { args: { [at]: value } }));
+      equal(found, expected, `${JSON.stringify(parameters)} ${at}: ${value}`);
+      if (found) continue;
+      args = changed;
+      batch.run();
+      equal(await elements(), results, `${JSON.stringify(parameters)} ${at}: ${value}`);
+    }
+    batch.release();
+  }
+  for (const { host, tensor } of hosts) for (const one of [host, tensor]) one.release();
+  done();
+}
+
+export async function results_of_a_batch_that_has_not_run_are_errors(context) {
+  const { webgpu, device, tensors, done } = await world(context, [1, 1], [7, 7]);
+  const [x, kept] = tensors;
+  const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
+  const plus = new webgpu.ElementwiseKernel(device, definition);
+  let y;
+  const batch = webgpu.batch(device).record(() => {
+    y = plus.run([x, 1]);
+    plus.run([y, 1, kept]);
+  });
+  const [part, later] = [y.slice([1]), plus.run([y, 1])];
+  const refused = (one) => throws(() => one.read(), "UnsupportedError", /has not run: call run/);
+  for (const one of [y, part, later]) await refused(one);
+  equal(await valuesOf(kept), [7, 7]); // a tensor that was given has its elements
+  batch.run();
+  batch.run();
+  equal([await valuesOf(y), await valuesOf(kept)], [
+    [2, 2],
+    [3, 3],
+  ]);
+  await refused(later);
+  let [z, lost] = [];
+  const gone = webgpu.batch(device).record(() => {
+    z = plus.run([x, 2]);
+    lost = plus.run([x, 3]);
+  });
+  plus.run([x, 4, z]);
+  equal(await valuesOf(z), [5, 5]);
+  gone.release();
+  await refused(lost);
+  plus.run([x, 4, lost]);
+  equal(await valuesOf(lost), [5, 5]);
+  done(batch, y, part, later, z, lost);
+}
+
 export async function updates_change_numbers_tensors_and_workgroups(context) {
   const lists = [
     [1, 1],
