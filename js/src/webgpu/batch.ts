@@ -74,6 +74,8 @@ export class Batch {
   #released = false;
   /** Outcomes of preparing the calls that are not known to be good. */
   #preparing: readonly Outcome[] = [];
+  /** Names it in the faults of its results. */
+  readonly #mark = {};
   /** The outcome of the last run. */
   #last: Outcome | null = null;
   /** The buffers of all calls; null: not known yet. */
@@ -174,7 +176,7 @@ export class Batch {
     const own = outcome as Outcome;
     this.#last = own;
     this.#touched ??= touchedBy(calls);
-    for (const call of calls) keep(call, own, pending);
+    for (const call of calls) keep(this.#mark, call, own, pending);
   }
 
   /**
@@ -331,7 +333,11 @@ export class Batch {
       );
       this.#preparing = [...this.#preparing, outcome as Outcome];
       const about = { kernel, args, workgroups, group, prepared: outcome as Outcome };
-      return { ...prepared, ...about, ...extentsOf(bound), site: currentSite() };
+      const extents = extentsOf(bound);
+      for (const { fault } of extents.writes.flatMap(openOutcomes)) {
+        if (fault?.batch === null) fault.batch = this.#mark;
+      }
+      return { ...prepared, ...about, ...extents, site: currentSite() };
     } catch (error) {
       releaseBound(bound);
       for (const x of args) managedOf(x)?.release();
@@ -461,14 +467,14 @@ function isAgain(touched: readonly Touched[], last: Outcome): boolean {
 }
 
 /** Keeps the outcome of a run with what a call writes. */
-function keep({ reads, writes }: Call, own: Outcome, last: Outcome | null): void {
+function keep(batch: object, { reads, writes }: Call, own: Outcome, last: Outcome | null): void {
   // Others than the run itself, and the one before, which it waits for.
   let others: Outcome[] | null = null;
   for (const extents of [reads, writes]) {
     for (const extent of extents) {
       for (const open of openOutcomes(extent)) {
-        const isReplaced = extents === writes && open.isReplaced;
-        if (isReplaced || open === own || open === last || others?.includes(open)) continue;
+        const isFirst = extents === writes && open.fault?.batch === batch;
+        if (isFirst || open === own || open === last || others?.includes(open)) continue;
         others ??= [];
         others.push(open);
       }

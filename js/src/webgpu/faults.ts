@@ -132,14 +132,14 @@ function markExtent({ facts, end }: Extent): void {
   markWritten(facts, end);
 }
 
-/** The outcome of elements that a recorded kernel computes, until something writes to them. */
+/** The outcome of elements that a recorded kernel computes, until it runs. */
 export function notRun(): Outcome {
   const error = new UnsupportedError(
     // In Python: not_run()
     "a recorded kernel computes these elements, and has not run: call run() of its batch first, before its release()",
   );
-  const fault = { error, reported: true };
-  return { fault, done: Promise.resolve(fault), isReplaced: true };
+  const fault = { error, reported: true, batch: null };
+  return { fault, done: Promise.resolve(fault) };
 }
 
 /** An operation's dependencies that are not known to have succeeded; each once. */
@@ -148,10 +148,7 @@ function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): O
   const add = (outcome: Outcome | null) => {
     if (isOpen(outcome) && !parents.includes(outcome)) parents.push(outcome);
   };
-  const addOf = (extent: Extent) => {
-    const isWritten = writes.includes(extent);
-    for (const open of openOutcomes(extent)) if (!(isWritten && open.isReplaced)) add(open);
-  };
+  const addOf = (extent: Extent) => openOutcomes(extent).forEach(add);
   reads.forEach(addOf);
   // A buffer that could not be made cannot be written.
   writes.forEach(fresh ? ({ facts }) => add(facts.making) : addOf);

@@ -23,6 +23,8 @@ export interface Fault {
   readonly error: Error;
   /** Whether it was reported: to a reader, or else to a listener. */
   reported: boolean;
+  /** Of elements that a recorded kernel computes: their batch, null at first. A run of it ends the fault. */
+  batch?: object | null;
 }
 
 /** The GPU's result for an operation and its dependencies; faults.ts makes them. */
@@ -31,8 +33,6 @@ export interface Outcome {
   fault: Fault | null | undefined;
   /** Resolves to the final `fault`; never rejects. */
   readonly done: Promise<Fault | null>;
-  /** Whether it ends with any write to the bytes: see `notRun`. */
-  readonly isReplaced?: boolean;
 }
 
 /**

@@ -59,7 +59,7 @@ export type Operation = { readonly reply?: number } & (
   | ({ op: "write"; to: View; site: number; source?: undefined } & Arriving)
   | { op: "free"; what: readonly (readonly ["tensor" | "kernel", number])[] }
   | ({ op: "kernel" } & KernelSource)
-  | { op: "run"; calls: readonly Call[] }
+  | { op: "run"; calls: readonly Call[]; first?: readonly number[] }
   | { op: "time"; call: Call }
   | { op: "ready"; kernel: number }
   | { op: "read"; what: readonly View[]; names: readonly string[]; site: number }

@@ -13,6 +13,8 @@ import { useDevice } from "../webgpu/device.js";
 import { loadExplanations } from "../webgpu/explanations.js";
 import { calledAt } from "../webgpu/faults.js";
 import { Kernel } from "../webgpu/kernel.js";
+import { openOutcomes, setOutcome } from "../webgpu/record.js";
+import { extentOf } from "../webgpu/references.js";
 import { timed } from "../webgpu/timing.js";
 import {
   type Arriving,
@@ -162,6 +164,7 @@ export class Work {
         this.#kernels.set(checkId(given.id), [this.#compile(given), undefined]);
         return;
       case "run":
+        for (const id of checkList(given.first ?? [])) this.#begin(id);
         for (const call of checkList(given.calls)) this.#run(call);
         this.#wrote(given.calls.flatMap(({ writes }) => writes));
         return;
@@ -346,6 +349,14 @@ export class Work {
     } finally {
       for (const arg of given) if (isTensor(arg)) arg.release();
     }
+  }
+
+  /** A batch that computes a tensor runs. */
+  #begin(id: number): void {
+    const tensor = this.#tensors.get(id)?.[0];
+    if (tensor === undefined) return;
+    const extent = extentOf(tensor._managed);
+    if (openOutcomes(extent).some(({ fault }) => fault?.batch === null)) setOutcome(extent, null);
   }
 
   async #read(what: readonly View[], names: readonly string[], site: number): Promise<void> {

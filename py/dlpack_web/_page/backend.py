@@ -17,6 +17,7 @@ from .._backends.model.views import (
     check_on,
     check_same,
     check_write,
+    not_run,
     step_of,
     tensor_over,
 )
@@ -86,7 +87,8 @@ class PageBackend(backend.Backend):
             op["recorded"] = recorded
             self.link.make(op, unmade)
 
-        return self._new("empty", shape, dtype, False, send)
+        made = self._new("empty", shape, dtype, False, send)
+        return not_run(made) if recorded else made
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
         padded = tensor.padded and dtype == dtype_of(tensor._dtype)

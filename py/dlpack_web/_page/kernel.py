@@ -9,6 +9,7 @@ from .._backends.checks import Arguments, Counts, Key, ShaderSource
 from .._backends.model import kernel
 from .._backends.model.arguments import bind, check_aliasing, pack_number
 from .._backends.model.batch import Calls, Recorded, held
+from .._backends.model.faults import NotRun
 from .._backends.model.kernel import views_of
 from .._backends.model.views import View
 from .record import PageRecord
@@ -114,9 +115,14 @@ class Batch(Calls[_Sent]):
         return _Sent(kernel, own, counts, place, parts, writes, holds, call)
 
     def run(self) -> None:
-        self._record.link.op(
-            {"op": "run", "calls": [each.call for each in self._calls]}
-        )
+        calls, first = list(self._calls), set[int]()
+        for slot, start, end in (part for each in calls for part in each.writes):
+            fault = slot.faults.among(start, end)
+            if isinstance(fault, NotRun) and fault.batch is self.mark:
+                slot.faults.note(start, end, None)
+                first.add(slot.buffer.number)
+        run = {"op": "run", "calls": [each.call for each in calls]}
+        self._record.link.op(run | {"first": [*first]})
 
 
 def _number(value: float) -> str:

@@ -103,10 +103,11 @@ test("a write that was given up when it was done leaves an error: its elements m
   assert.equal(liveTensors(), before);
 });
 
-test("the result of a recorded kernel is an error until something writes to it", async () => {
-  work.add({ op: "empty", id: 1, shape: [4], dtype: "float32", recorded: true });
-  const read = async (reply) => {
-    work.add({ op: "read", what: [view(1)], names: ["r"], site: 1, reply });
+test("the result of a recorded kernel is an error until its batch runs", async () => {
+  for (const id of [1, 2])
+    work.add({ op: "empty", id, shape: [4], dtype: "float32", recorded: true });
+  const read = async (reply, id = 1) => {
+    work.add({ op: "read", what: [view(id)], names: ["r"], site: 1, reply });
     for (let i = 0; i < 9; i++) await turn();
     return replies.find(([number]) => number === reply)[1];
   };
@@ -114,5 +115,8 @@ test("the result of a recorded kernel is an error until something writes to it",
   work.add({ op: "write", to: view(1), name: "w", site: 1, ...elements });
   arrive("w");
   assert.equal(await read(2), undefined);
+  assert.match(await read(3, 2), /has not run/);
+  work.add({ op: "run", calls: [], first: [2, 9] });
+  assert.equal(await read(4, 2), undefined);
   work.end();
 });

@@ -232,7 +232,12 @@ def test_an_update_of_a_formula_is_checked_as_a_call_is():
     with pytest.raises(TypeError, match="k is raw and takes a Tensor"):
         batch.update(1, {1: 3})
     batch.update(1, {1: made["many"]})
-    read(channel, result)
+    ran = []
+    page.run = ran.append
+    for _ in range(2):
+        batch.run()
+        read(channel, result)
+    assert [len(op["first"]) for op in ran] == [1, 0]  # which it computes
     assert page.recorded == [False] * len(made) + [True]
     for one in batch, result, *made.values():
         one.release()

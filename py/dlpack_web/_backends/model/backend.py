@@ -12,12 +12,11 @@ from ..checks import NO_JSPI, ShaderSource, Tensors
 from . import messages
 from .batch import Calls
 from .buffers import adopt, allocate
-from .faults import NotRun
 from .kernel import Kernel
 from .record import Record, new_id
 from .slots import slot_of, slots, taken
 from .transfer import read, read_blocking, upload, write
-from .views import round_up, step_of, tensor_over
+from .views import not_run, round_up, step_of, tensor_over
 
 #: Held while a device is registered.
 _registering = threading.RLock()
@@ -180,9 +179,8 @@ class Backend:
         record = self.record(device_id)
         used = prod(shape) * step_of(dtype, False)
         slot = allocate(record, round_up(used, 1), used=used, zeros=True)
-        if recorded:
-            slot.faults.note(0, slot.buffer.size, NotRun())
-        return tensor_over(slot, shape, dtype)
+        made = tensor_over(slot, shape, dtype)
+        return not_run(made) if recorded else made
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
         return upload(tensor, self.record(device_id), dtype)

@@ -46,6 +46,8 @@ class Calls[Each: Recorded]:
     def __init__(self, record: Record) -> None:
         record.check_alive()
         self._record = record
+        #: Names it in the faults of its results.
+        self.mark = object()
         # Finalizers and other threads may use it meanwhile: each change is one step.
         self._calls: list[Each] = []
 
@@ -64,7 +66,12 @@ class Calls[Each: Recorded]:
         raise NotImplementedError
 
     def add(self, kernel: Any, counts: Counts, args: Arguments) -> None:
-        self._calls.append(self._prepare(kernel, counts, args, calling(2)))
+        call = self._prepare(kernel, counts, args, calling(2))
+        for part in call.writes:
+            fault = part.fault()
+            if isinstance(fault, NotRun) and fault.batch is None:
+                fault.batch = self.mark
+        self._calls.append(call)
 
     def update(
         self, index: int, counts: Counts, places: tuple[int, ...], args: Arguments
@@ -219,7 +226,7 @@ class Batch(Calls[Ready]):
             used = {part.slot for part in (*call.reads, *call.writes)}
             check_usable(record, f"{call.kernel.what} of the batch", used)
         fault = next((call.fault for call in calls if call.fault is not None), None)
-        outcomes = _inherited(calls)
+        outcomes = _inherited(calls, self.mark)
         sound = [call for call, one in zip(calls, outcomes, strict=True) if one is None]
         if fault is None and sound:
             fault = self._submit(sound)
@@ -228,7 +235,7 @@ class Batch(Calls[Ready]):
                 slot.faults.note(start, end, one if one is not None else fault)
 
 
-def _inherited(calls: Sequence[Ready]) -> list[Fault | None]:
+def _inherited(calls: Sequence[Ready], mark: object) -> list[Fault | None]:
     """For each call the fault of what it reads, or of what it writes: from before the
     batch, or from an earlier call of it that reads a faulty tensor."""
     spoilt: list[tuple[Part, Fault]] = []
@@ -239,7 +246,7 @@ def _inherited(calls: Sequence[Ready]) -> list[Fault | None]:
         faults = [part.fault() for part in parts]
         for i, part in enumerate(parts):
             if isinstance(faults[i], NotRun) and any(map(part.meets, written)):
-                faults[i] = part.fault(written=True)
+                faults[i] = part.fault(mark)
         faults += [fault for part in parts for at, fault in spoilt if part.meets(at)]
         found = next((fault for fault in faults if fault is not None), None)
         if found is not None:

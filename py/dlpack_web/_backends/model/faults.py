@@ -49,11 +49,12 @@ class Fault:
 
 
 class NotRun(Fault):
-    """Of elements that a recorded kernel computes, until something writes to them."""
+    """Of elements that a recorded kernel computes, until it runs."""
 
     def __init__(self) -> None:
         super().__init__(messages.not_run())
         self.reported = True
+        self.batch: object = None  # which computes them: its `mark`
 
 
 class Faults:
@@ -65,12 +66,12 @@ class Faults:
         # Replaced as a whole: others read it, and may replace it, meanwhile.
         self._found: tuple[tuple[int, int, Fault], ...] = ()
 
-    def among(self, start: int, end: int, written: bool = False) -> Fault | None:
-        """The first fault of the bytes from `start` to `end`; written: that stays when they
-        are written to."""
+    def among(self, start: int, end: int, runs: object = None) -> Fault | None:
+        """The first fault of the bytes from `start` to `end`; runs: the mark of a batch that
+        computes them now."""
         for low, high, fault in self._found:
             if max(low, start) < min(high, end):
-                if not (written and isinstance(fault, NotRun)):
+                if runs is None or not (isinstance(fault, NotRun) and fault.batch is runs):
                     return fault
         return None
 

@@ -8,7 +8,7 @@ from ... import _core
 from ..._layout import views
 from ..._layout.dtype import DType, dtype_of, misfit_of
 from . import messages
-from .faults import Fault
+from .faults import Fault, NotRun
 from .record import USAGES, Record
 from .slots import Slot, new_handle, slot_of, slots
 
@@ -31,8 +31,8 @@ class Part(NamedTuple):
     start: int
     end: int
 
-    def fault(self, written: bool = False) -> Fault | None:
-        return self.slot.faults.among(self.start, self.end, written)
+    def fault(self, runs: object = None) -> Fault | None:
+        return self.slot.faults.among(self.start, self.end, runs)
 
     def meets(self, other: "Part") -> bool:
         """Whether both have bytes in common."""
@@ -118,6 +118,13 @@ def tensor_over(
     except BaseException:  # C has already dropped the handle, or never had it
         slots.pop(handle, None)
         raise
+
+
+def not_run(tensor: _core.Tensor) -> _core.Tensor:
+    """A result of a kernel that a batch records."""
+    slot, start, end = View(tensor).part()
+    slot.faults.note(start, end, NotRun())
+    return tensor
 
 
 # --- checks -------------------------------------------------------------------------------

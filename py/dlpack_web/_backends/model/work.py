@@ -70,8 +70,7 @@ def operate(
     reads, writes = tuple(reads), tuple(writes)
     record.check_alive()
     check_usable(record, what, {part.slot for part in (*reads, *writes)})
-    parts = reads if fresh else reads + writes
-    inherited = [part.fault(part in writes) for part in parts]
+    inherited = [part.fault() for part in (*reads, *(() if fresh else writes))]
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:
