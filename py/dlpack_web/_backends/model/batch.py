@@ -245,8 +245,9 @@ def _inherited(calls: Sequence[Ready], mark: object) -> list[Fault | None]:
         written += call.writes
         faults = [part.fault() for part in parts]
         for i, part in enumerate(parts):
-            if isinstance(faults[i], NotRun) and any(map(part.meets, written)):
-                faults[i] = part.fault(mark)
+            one = faults[i]
+            if isinstance(one, NotRun) and one.batch is mark:
+                faults[i] = None if any(map(part.meets, written)) else one
         faults += [fault for part in parts for at, fault in spoilt if part.meets(at)]
         found = next((fault for fault in faults if fault is not None), None)
         if found is not None:

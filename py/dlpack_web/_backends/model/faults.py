@@ -66,13 +66,11 @@ class Faults:
         # Replaced as a whole: others read it, and may replace it, meanwhile.
         self._found: tuple[tuple[int, int, Fault], ...] = ()
 
-    def among(self, start: int, end: int, runs: object = None) -> Fault | None:
-        """The first fault of the bytes from `start` to `end`; runs: the mark of a batch that
-        computes them now."""
+    def among(self, start: int, end: int) -> Fault | None:
+        """The first fault of the bytes from `start` to `end`."""
         for low, high, fault in self._found:
             if max(low, start) < min(high, end):
-                if runs is None or not (isinstance(fault, NotRun) and fault.batch is runs):
-                    return fault
+                return fault
         return None
 
     def note(self, start: int, end: int, fault: Fault | None) -> None:

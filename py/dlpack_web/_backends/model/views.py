@@ -31,8 +31,8 @@ class Part(NamedTuple):
     start: int
     end: int
 
-    def fault(self, runs: object = None) -> Fault | None:
-        return self.slot.faults.among(self.start, self.end, runs)
+    def fault(self) -> Fault | None:
+        return self.slot.faults.among(self.start, self.end)
 
     def meets(self, other: "Part") -> bool:
         """Whether both have bytes in common."""

@@ -263,7 +263,7 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
     plus = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = x + k")
     total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
     refused = partial(pytest.raises, BufferError, match="has not run: call run")
-    with upload([1] * 9000) as x, upload([7] * 9000) as kept:
+    with upload([1] * 9000) as x, upload([7] * 9000) as kept, upload(0) as last:
         with dlw.webgpu.batch() as b:
             y = plus(x, 1)
             plus(y, 1, kept)
@@ -283,6 +283,7 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
         with dlw.webgpu.batch() as other:
             z, changed, never = plus(x, 1), plus(x, 2), plus(x, 3)
             plus(never, 1, kept)
+            total(changed, last)
         other.update(1, {2: y})
         dlw.webgpu.Kernel(ADD)(x, z)
         with refused():
@@ -291,15 +292,18 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
         assert (await z.to_host()).tolist() == [0] * 9000
         with dlw.webgpu.batch() as before:
             plus(never, 5, x)
+            dlw.webgpu.Kernel(ADD)(kept, never)
         before.run()
-        with refused():
-            await x.to_host()
+        for one in x, never:
+            with refused():
+                await one.to_host()
         x.write(np.ones(9000, "f4"))
         other.run()
         for tensor, value in (z, 2), (never, 4), (kept, 5), (y, 3):
             assert (await tensor.to_host()).tolist() == [value] * 9000
-        with refused():
-            await changed.to_host()
+        for one in changed, last:
+            with refused():
+                await one.to_host()
         with dlw.webgpu.batch() as gone:
             lost = plus(x, 1)
         gone.release()
