@@ -216,7 +216,9 @@ def test_a_batch_is_updated_between_its_runs():
 
 def test_an_update_of_a_formula_is_checked_as_a_call_is():
     host, page, channel = joined()
-    plus = dlw.webgpu.ElementwiseKernel("u32 x, raw f32 k", "f32 y", "y = f32(x) + k[0]")
+    plus = dlw.webgpu.ElementwiseKernel(
+        "u32 x, raw f32 k", "f32 y", "y = f32(x) + k[0]"
+    )
     kinds = {"u32": ("uint32", 4), "f32": ("float32", 4), "many": ("float32", 9)}
     kinds |= {"u8": ("uint8", 4), "c8": ("complex64", 4), "u16": ("uint16", 4)}
     made = {

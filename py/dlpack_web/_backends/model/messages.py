@@ -100,7 +100,7 @@ def not_registered(id: object, devices: object) -> str:
 
 
 def not_run() -> str:
-    return "a recorded kernel computes these elements, and has not run: call run() of its batch first"
+    return "a recorded kernel computes these elements, and has not run: call run() of its batch first, before its release()"
 
 
 def wrong_channels(channels: object) -> str:

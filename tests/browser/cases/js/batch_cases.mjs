@@ -248,10 +248,13 @@ export async function results_of_a_batch_that_has_not_run_are_errors(context) {
   equal(await valuesOf(kept), [7, 7]); // a tensor that was given has its elements
   batch.run();
   batch.run();
-  equal([await valuesOf(y), await valuesOf(kept)], [
-    [2, 2],
-    [3, 3],
-  ]);
+  equal(
+    [await valuesOf(y), await valuesOf(kept)],
+    [
+      [2, 2],
+      [3, 3],
+    ],
+  );
   await refused(later);
   let [z, lost] = [];
   const gone = webgpu.batch(device).record(() => {
