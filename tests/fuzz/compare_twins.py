@@ -35,7 +35,7 @@ SUBJECTS: dict[str, tuple[int, Callable[..., Any], Callable[[Any], Any]]] = {
     **frames.SUBJECTS,
 }
 #: Subjects whose messages are the same in both languages.
-SAME_WORDS = {"elementwise", "reduction"}
+SAME_WORDS = {"elementwise", "reduction", "fit"}
 LISTED = tomllib.loads((TWINS / "listed.toml").read_text("utf-8"))["listed"]
 BATCH = 200
 
@@ -163,7 +163,7 @@ def smaller(given: Any) -> Iterator[Any]:
             yield given[:i] + given[i + 1 :]
     elif isinstance(given, dict):
         for key, each in given.items():
-            if key in ("pass", "type", "kinds", "identity"):
+            if key in ("pass", "type", "kinds", "identity", "declared"):
                 continue
             for less in smaller(each):
                 yield {**given, key: less}

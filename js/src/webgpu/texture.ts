@@ -136,7 +136,8 @@ const WORDS: Omit<Binding, "type"> = {
   scalar: "u32",
   atomic: false,
   stride: 4,
-  size: 4,
+  element: 4,
+  align: 0,
   runtime: true,
 };
 

@@ -19,10 +19,12 @@ export interface Binding {
   /** null: unknown, or a structure of several kinds. */
   readonly scalar: Scalar | null;
   readonly atomic: boolean;
-  /** Bytes from an element of the array to the next, or of the whole value; 0: unknown. */
+  /** The fewest bytes that it takes: all, or those with one element of a runtime-sized array; 0: unknown. */
   readonly stride: number;
-  /** Bytes of an element itself: fewer than `stride` for vec3. */
-  readonly size: number;
+  /** Bytes from an element of its array, or a column of its matrix, to the next; 0: it has none. */
+  readonly element: number;
+  /** The alignment of these; 0: they are flat, numbers without padding. */
+  readonly align: number;
   /** Whether it is an array whose length is that of the buffer. */
   readonly runtime: boolean;
 }
@@ -46,17 +48,18 @@ export function withLines(wgsl: string): string {
 /** WGSL's blanks (3.2: Blankspace and Line Breaks), for a class of characters. */
 export const BLANKS = " \\t\\n\\v\\f\\r\\u0085\\u200e\\u200f\\u2028\\u2029";
 const TOKEN = new RegExp(
-  `//.*|/\\*|[\\p{XID_Start}_]\\p{XID_Continue}*|\\d[\\w.]*|[^${BLANKS}]`,
+  `//.*|/\\*|[\\p{XID_Start}_]\\p{XID_Continue}*|\\.?\\d(?:[eEpP][+-]|[\\w.])*|[^${BLANKS}]`,
   "gu",
 );
 
-function tokensOf(wgsl: string): string[] {
+/** The tokens of a source, and those that begin with `//` if `comments`. */
+export function tokensOf(wgsl: string, comments = false): string[] {
   const text = withLines(wgsl);
   const found: string[] = [];
   const token = new RegExp(TOKEN);
   for (let match = token.exec(text); match !== null; match = token.exec(text)) {
     if (match[0] === "/*") token.lastIndex = afterComment(text, token.lastIndex);
-    else if (!match[0].startsWith("//")) found.push(match[0]);
+    else if (comments || !match[0].startsWith("//")) found.push(match[0]);
   }
   return found;
 }
@@ -157,8 +160,12 @@ interface Layout {
   readonly atomic: boolean;
   readonly align: number;
   readonly size: number;
-  /** Of a runtime-sized array, its element's; its size is that from one to the next. */
+  /** Whether arrays of it are numbers without padding; not of structures and matrices. */
+  readonly flat: boolean;
+  /** Of an array, also at the end of a structure, its element's; of a matrix its column's. */
   readonly element?: Layout;
+  /** Whether it is a runtime-sized array, of which the size has one element. */
+  readonly runtime?: boolean;
 }
 
 /** The largest number and size that are read; others are left to the compiler. */
@@ -167,10 +174,14 @@ const DEEPEST = 20; // WGSL allows 15 levels
 
 const align = (n: number, to: number) => Math.ceil(n / to) * to;
 
+/** Bytes from an element of an array of these to the next. */
+const strideOf = ({ size, align: to }: Layout) => align(size, to);
+
 function vector(scalar: Scalar, count: number): Layout {
   const bytes = scalar === "f16" ? 2 : 4;
   const size = bytes * count;
-  return { scalar, atomic: false, align: count === 3 ? 4 * bytes : size, size };
+  const flat = count !== 3;
+  return { scalar, atomic: false, align: flat ? size : 4 * bytes, size, flat };
 }
 
 const SCALARS: ReadonlyMap<string, Layout> = new Map(
@@ -183,7 +194,7 @@ function shaped(name: string, scalar: Scalar): Layout | null {
   if (lanes !== undefined) return vector(scalar, Number(lanes));
   if (columns === undefined || !scalar.startsWith("f")) return null;
   const column = vector(scalar, Number(rows));
-  return { ...column, size: Number(columns) * align(column.size, column.align) };
+  return { ...column, size: Number(columns) * strideOf(column), flat: false, element: column };
 }
 
 class Source {
@@ -201,7 +212,7 @@ class Source {
     if (open !== "<" || rest.pop() !== ">") return null;
     const [first = [], ...more] = listOf(rest);
     const inner = this.layout(first, depth + 1);
-    if (inner === null || inner.element) return null;
+    if (inner === null || inner.runtime) return null;
     if (name === "array" && more.length < 2) return this.#array(inner, more[0]);
     if (more.length > 0 || inner !== SCALARS.get(`${inner.scalar}`)) return null;
     const scalar = inner.scalar as Scalar;
@@ -242,10 +253,10 @@ class Source {
   }
 
   #array(element: Layout, length: readonly string[] | undefined): Layout | null {
-    const stride = align(element.size, element.align);
-    if (length === undefined) return { ...element, size: stride, element };
+    const stride = strideOf(element);
+    if (length === undefined) return { ...element, size: stride, element, runtime: true };
     const size = (this.number(length) ?? 0) * stride;
-    return size === 0 || size > MOST ? null : { ...element, size };
+    return size === 0 || size > MOST ? null : { ...element, size, element };
   }
 
   #struct(members: readonly string[], depth: number): Layout | null {
@@ -257,9 +268,9 @@ class Source {
       const attributes = tokens.attributes();
       const [, colon, ...type] = tokens.rest();
       const layout = colon === ":" ? this.layout(type, depth) : null;
-      if (layout === null || last?.element) return null;
+      if (layout === null || last?.runtime) return null;
       const own = this.numberOf(attributes, "align", layout.align);
-      const least = layout.element ? 0 : layout.size;
+      const least = layout.runtime ? 0 : layout.size;
       const size = this.numberOf(attributes, "size", least);
       if (own === null || size === null || own < layout.align || size < least) return null;
       end = align(end, own) + size;
@@ -269,8 +280,11 @@ class Source {
     }
     if (last === undefined || end > MOST) return null;
     // With a runtime-sized array at its end, the whole is not an array of equal elements.
-    const scalar = scalars.size === 1 && !last.element ? last.scalar : null;
-    return { scalar, atomic: false, align: most, size: align(end, most) };
+    const { runtime, element } = last;
+    const scalar = scalars.size === 1 && !runtime ? last.scalar : null;
+    const size = runtime ? end + last.size : align(end, most);
+    const layout = { scalar, atomic: false, align: most, size, flat: false };
+    return runtime && element ? { ...layout, element } : layout;
   }
 }
 
@@ -346,16 +360,17 @@ function bindingOf(source: Source, tokens: readonly string[]): Omit<Binding, "in
   const [name = "", colon, ...value] = tokens.slice(close + 1);
   if (type === undefined || colon !== ":") return null;
   const layout = source.layout(value);
-  const element = layout?.element ?? layout;
+  const element = layout?.element;
   return {
     name,
     type,
     value: value.join("").replace(/,/g, ", "),
-    scalar: element?.scalar ?? null,
-    atomic: element?.atomic ?? false,
+    scalar: layout?.scalar ?? null,
+    atomic: layout?.atomic ?? false,
     stride: layout?.size ?? 0,
-    size: element?.size ?? 0,
-    runtime: layout?.element !== undefined,
+    element: element ? strideOf(element) : 0,
+    align: element && !element.flat ? element.align : 0,
+    runtime: layout?.runtime ?? false,
   };
 }
 

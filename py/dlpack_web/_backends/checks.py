@@ -61,6 +61,43 @@ def with_lines(wgsl: str) -> str:
     return _BREAK.sub("\n", wgsl)
 
 
+_TOKEN = re.compile(
+    r"//.*|/\*|[A-Za-z_][A-Za-z0-9_]*|\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*"
+    rf"|[^{BLANKS}]"
+)
+_EDGE = re.compile(r"/\*|\*/")
+
+
+def tokens_of(wgsl: str, comments: bool = False) -> list[str]:
+    """The tokens of a source, and those that begin with `//` if `comments`."""
+    text = with_lines(wgsl)
+    found: list[str] = []
+    at = 0
+    while match := _TOKEN.search(text, at):
+        start, at = match.span()
+        if match[0] == "/*":
+            at = _after_comment(text, at)
+        elif comments or not match[0].startswith("//"):
+            if text[start] == "_" or text[start].isidentifier():
+                # re has no class of letters as Unicode and Python define them.
+                while at < len(text) and f"_{text[at]}".isidentifier():
+                    at += 1
+            found.append(text[start:at])
+    return found
+
+
+def _after_comment(text: str, at: int) -> int:
+    """Where a block comment ends, of which the text is at `at`; block comments nest."""
+    depth = 1
+    while depth > 0:
+        edge = _EDGE.search(text, at)
+        if edge is None:
+            return len(text)
+        at = edge.end()
+        depth += 1 if edge[0] == "/*" else -1
+    return at
+
+
 def fits_half(number: Any) -> bool:
     """Whether it is none beyond those of f16."""
     return not 65504 < abs(float(number)) < inf

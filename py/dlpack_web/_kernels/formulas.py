@@ -14,7 +14,14 @@ from struct import pack, unpack
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._backends.checks import BLANKS, NARROWER, fits_half, way_to, with_lines
+from .._backends.checks import (
+    BLANKS,
+    NARROWER,
+    fits_half,
+    tokens_of,
+    way_to,
+    with_lines,
+)
 from .._layout.dtype import dtype_of
 from .._layout.text import type_of
 from . import IN_MODULE, OURS, RESERVED
@@ -137,7 +144,41 @@ def formula(text: Any, name: str) -> str:
         raise TypeError(f"{name} is a string of WGSL, not {type_of(text)}")
     if not text.strip(BLANKS):
         raise ValueError(f"{name} is empty")
+    misread = _misread_in(tokens_of(text, True))
+    if misread:
+        raise ValueError(f"{name}: {misread}")
     return with_lines(text)
+
+
+#: Tokens behind which no value has ended: `//` is no division there.
+_OPERATOR = re.compile(r"[-+*/%&|^!~<>=,;:({}[@?]")
+_WHOLE = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def _misread_in(tokens: Sequence[str]) -> str:
+    """What WGSL computes otherwise than it is written, without an error: x // 2 and
+    1 / 2; or ""."""
+    shown = [";", ";", *tokens, "", ""]
+    for i, token in enumerate(shown):
+        if token.startswith("//") and not _OPERATOR.match(shown[i - 1]):
+            return (
+                "// begins a comment in WGSL: write floor(x / y), or the comment in /* */"
+            )
+        if token != "/":
+            continue
+        before, after = shown[i - 1], shown[i + 2 if shown[i + 1] == "-" else i + 1]
+        if not _WHOLE.fullmatch(before) or not _WHOLE.fullmatch(after):
+            continue
+        first = i - 2
+        while shown[first] == "-":
+            first -= 1
+        value, rest = divmod(int(before), int(after))
+        if rest and shown[first] not in ("*", "/", "%"):  # x * 1 / 2 divides the product
+            return (
+                f"{before} / {after} is {value} in WGSL, which divides integers: write "
+                f"{before}.0 / {after}"
+            )
+    return ""
 
 
 #: The integers that a type has.

@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { open } from "../../../js/dist/open/index.js";
 import { checkNames, parseIndex } from "../../../js/dist/open/shards.js";
+import { boundSize } from "../../../js/dist/webgpu/checks/calls.js";
 import { helpFor, placeIn } from "../../../js/dist/webgpu/compiling.js";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/generated.js";
@@ -126,6 +127,12 @@ function spans(operations) {
   });
 }
 
+function fit({ declared, shape, dtype: name }) {
+  const dtype = dtypeNamed(name);
+  const nbytes = Math.ceil(shape.reduce((size, extent) => size * extent, dtype.step));
+  return boundSize({ nbytes, shape, dtype }, parseShader(declared, "main").bindings[0], true, "it");
+}
+
 /** What is asked of an adapter with these limits and features. */
 async function device({ options, limits, features }) {
   const asked = {};
@@ -160,6 +167,7 @@ const SUBJECTS = {
   reduction,
   plans,
   place,
+  fit,
   dtype: (name) => dtypeNamed(name).packed >>> 0,
   device,
   part,

@@ -1,10 +1,15 @@
 """Random WGSL, most of it nearly right, for the readers of shaders; and places in sources."""
 
 import dataclasses
+import math
 import random
 import re
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+from dlpack_web import DType
+from dlpack_web._backends.model.arguments import _bound_size
+from dlpack_web._backends.model.views import step_of
 from dlpack_web._backends.model.wgsl import help_for, parse_shader, place_in
 
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
@@ -400,4 +405,127 @@ def place(given: dict[str, Any]) -> list[Any]:
     return [*found, help_for(given["wgsl"])]
 
 
-SUBJECTS = {"shader": (6, make_shader, read_shader), "place": (1, make_place, place)}
+# --- layouts, by the table of WGSL 14.4.1 -------------------------------------------------
+
+
+class Laid(NamedTuple):
+    """A type: its text, alignment and size; the shape of its values in NumPy, packed and
+    with the padding of WGSL (None: a structure), and the type of their scalars."""
+
+    text: str
+    align: int
+    size: int
+    packed: tuple[int, ...] | None
+    padded: tuple[int, ...] | None
+    scalar: str
+
+    @property
+    def stride(self) -> int:
+        return math.ceil(self.size / self.align) * self.align
+
+
+def laid_vector(scalar: str, n: int) -> Laid:
+    width = 2 if scalar == "f16" else 4
+    align = {1: 1, 2: 2, 3: 4, 4: 4}[n] * width
+    shape = (n,) if n > 1 else ()
+    text = f"vec{n}<{scalar}>" if n > 1 else scalar
+    padded = (align // width,) if n > 1 else ()
+    return Laid(text, align, n * width, shape, padded, scalar)
+
+
+def laid(chance: random.Random, structs: list[str], depth: int = 0) -> Laid:
+    dice = chance.random() if depth < 3 else 0.0
+    if dice < 0.4:
+        return laid_vector(chance.choice(SCALARS[:4]), chance.randrange(1, 5))
+    if dice < 0.6:
+        columns, rows = chance.randrange(2, 5), chance.randrange(2, 5)
+        one = laid_vector(pick(chance, "f32", "f16"), rows)
+        text = f"mat{columns}x{rows}<{one.scalar}>"
+        shapes = (columns, *one.packed), (columns, *one.padded)
+        return Laid(text, one.align, columns * one.stride, *shapes, one.scalar)
+    if dice < 0.75:
+        one, n = laid(chance, structs, depth + 1), chance.randrange(1, 5)
+        shapes = [shape and (n, *shape) for shape in (one.packed, one.padded)]
+        if one.packed == ():
+            shapes = [(n,), (n,)]
+        text = f"array<{one.text}, {n}>"
+        return Laid(text, one.align, n * one.stride, *shapes, one.scalar)
+    members, end, most = "", 0, 1
+    for at in range(chance.randrange(1, 4)):
+        one = laid(chance, structs, depth + 1)
+        align, size = one.align, one.size
+        if chance.random() < 0.2:
+            align *= 2
+            members += f"@align({align}) "
+        if chance.random() < 0.2:
+            size += 4
+            members += f"@size({size}) "
+        members += f"m{at}: {one.text}, "
+        end, most = math.ceil(end / align) * align + size, max(most, align)
+    structs.append(f"struct S{len(structs)} {{ {members}}}")
+    end = math.ceil(end / most) * most
+    return Laid(f"S{len(structs) - 1}", most, end, None, None, "")
+
+
+IN_NUMPY = {"f32": "float32", "f16": "float16", "i32": "int32", "u32": "uint32"}
+SOME = ["uint8", "float16", "int32", "float32", "complex64", "float64", "int4"]
+SOME += ["float32x3", "float32x4"]
+
+
+def make_fit(chance: random.Random) -> dict[str, Any]:
+    """A tensor for an array: often of as many bytes as its elements, and as NumPy would
+    have their values, with and without padding."""
+    structs: list[str] = []
+    one, n = laid(chance, structs), chance.randrange(2, 5)
+    head, least = "", one.stride
+    dice = chance.random()
+    text, element = f"array<{one.text}>", one.stride
+    if dice < 0.2:
+        text, least = f"array<{one.text}, {n}>", n * one.stride
+    elif dice < 0.4:
+        head = f"struct Tail {{ head: vec2u, tail: {text} }}"
+        text = "Tail"
+        least += math.ceil(8 / one.align) * one.align
+    elif dice < 0.5:
+        text, element, least = one.text, None, one.size
+    source = " ".join([*structs, head, f"@group(0) @binding(0) var<storage> x: {text};"])
+    given: dict[str, Any] = {"dtype": chance.choice(SOME), "fits": None}
+    given |= {"declared": source, "layout": [least, element]}
+    item = DType(given["dtype"]).bits // 8 or 1
+    shape = [chance.randrange(5) for _ in range(chance.randrange(4))]
+    shape += chance.choice(([], [element or 1], [max(least // item, 1)], [1]))
+    if chance.random() < 0.2:
+        shape = [least // item + chance.randrange(3) * (element or 1)]
+    if chance.random() < 0.3 and one.packed is not None and element and not head:
+        padded = chance.random() < 0.5
+        shape = [n, *(one.padded if padded else one.packed)]
+        given |= {"dtype": IN_NUMPY[one.scalar], "fits": padded}
+        width = 2 if one.scalar == "f16" else 4
+        given["fits"] = padded or math.prod(one.packed) * width == one.stride
+    return given | {"shape": shape}
+
+
+def fit(given: dict[str, Any]) -> int:
+    (binding,) = parse_shader(given["declared"], "main").bindings or ()
+    least, element = given["layout"]
+    assert binding.stride == least, (binding, least)
+    if element:
+        assert binding.element == element, (binding, element)
+    dtype, shape = DType(given["dtype"]), given["shape"]
+    step = step_of(dtype, False)
+    nbytes = math.ceil(math.prod(shape) * step)
+    view: Any = SimpleNamespace(shape=shape, dtype=dtype, step=step, nbytes=nbytes)
+    try:
+        found = _bound_size(view, binding, True, "it")
+        assert given["fits"] is not False, "wrong numbers"
+    except BufferError:
+        assert not given["fits"], "right numbers"
+        raise
+    return found
+
+
+SUBJECTS = {
+    "shader": (6, make_shader, read_shader),
+    "place": (1, make_place, place),
+    "fit": (6, make_fit, fit),
+}

@@ -132,3 +132,31 @@ test("definitions that are none", () => {
   });
   assert.throws(() => formula("\n ", "map"), { name: "RangeError", message: "map is empty" });
 });
+
+test("what WGSL reads otherwise is refused", () => {
+  const floor =
+    "operation: // begins a comment in WGSL: write floor(x / y), or the comment in /* */";
+  const whole = (given, value, instead) =>
+    `operation: ${given} is ${value} in WGSL, which divides integers: write ${instead}`;
+  for (const [text, message] of [
+    ...["y = x // 2", "y = x[i]//2", "y = (x)\n// 2", "y = 1. // 2", "y = x /* // */ // 2"].map(
+      (text) => [text, floor],
+    ),
+    ["y = 1 / 2 * x", whole("1 / 2", 0, "1.0 / 2")],
+    ["y = x - 7/\n3", whole("7 / 3", 2, "7.0 / 3")],
+    ["y = x * 2 - -7 / /* 2 */ 3", whole("7 / 3", 2, "7.0 / 3")],
+    ["y = x * (1 / -2)", whole("1 / 2", 0, "1.0 / 2")],
+    ["y = x / y - 1 / 2", whole("1 / 2", 0, "1.0 / 2")],
+  ]) {
+    assert.throws(() => formula(text, "operation"), { name: "RangeError", message }, text);
+  }
+  for (const text of [
+    ...["// half of it\ny = x / 2; // that is all\n", "if (x > 1) { // more\ny = x; } // end\n"],
+    ...["y = /* x // 2 */ x", "y = x * 1 / 2", "y = x * -1 / 2", "y = x % 3 / 2", "y = x / 1 / 2"],
+    ...["y = 4 / 2 * x", "y = 1.0 / 2", "y = 1 / 2.0", "y = .1 / 2", "y = 1e-3 / 2", "y = 1 / 2f"],
+    ...["y = 1e+1 / 3", "i = 1u / 2u", "y = x1 / 2", "y = v[1] / 2", "y = f32(1) / 2", "y = 1 / x"],
+    ...["y = 0 / 2", "y = 0x1p-1 / 3", "y = 1 / 0", "/"],
+  ]) {
+    assert.equal(formula(text, "operation"), text);
+  }
+});

@@ -175,7 +175,7 @@ export function checkWorkgroups(
   );
 }
 
-/** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
+/** Bytes that are bound for an argument; throws if the shader's type does not fit its size or shape. */
 export function boundSize(
   arg: ManagedTensor,
   binding: Binding | undefined,
@@ -187,22 +187,48 @@ export function boundSize(
   const least = binding?.runtime ? Math.max(binding.stride, 4) : 4;
   const usual = Math.max(roundUp(nbytes, check && binding?.type === "uniform" ? 16 : 4), least);
   if (!check || binding === undefined || binding.stride === 0) return usual;
-  const { stride, size, value, runtime } = binding;
-  if (runtime && size < stride && nbytes % stride !== 0) {
+  const { stride, element, value, runtime } = binding;
+  if (element) checkElements(arg, binding, what);
+  if (!runtime && nbytes < stride) {
     throw new UnsupportedError(
-      // In Python: padded_elements(what, value, stride, padding, scalar)
-      `${what}: the elements of ${value} are ${stride} bytes apart, of which the last ` +
-        `${stride - size} are padding; the tensor has none: declare array<${binding.scalar}>, or ` +
-        "make its last axis 4",
+      // In Python: too_few_bytes(what, nbytes, value, stride)
+      `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`,
       { given: nbytes, needed: stride },
     );
   }
-  if (runtime) return Math.max(roundUp(nbytes, Math.max(stride, 4)), usual);
-  if (nbytes >= stride) return usual;
+  // Zeros fill the last element: without them arrayLength would leave it out.
+  const whole = element && stride + roundUp(nbytes - stride, element);
+  return Math.max(usual, roundUp(whole, 4));
+}
+
+/**
+ * Throws UnsupportedError unless the last axes of a tensor are whole elements of the shader's array
+ * (or columns of its matrix): the last axis is one or several, or the last axes are together one. The
+ * only axis may be any numbers if they are flat, such as those of vec4f. Narrow elements in words of u32
+ * have no axes for a shader.
+ */
+function checkElements({ nbytes, shape, dtype }: ManagedTensor, binding: Binding, what: string): void {
+  const { value, scalar, stride, element, align } = binding;
+  const { packed, step } = dtype;
+  const [code, bits, lanes] = [packed & 255, (packed >>> 8) & 255, packed >>> 16];
+  if (nbytes === 0 || (align === 0 && scalar === "u32" && bits < 32)) return;
+  const axes = [...shape, lanes];
+  while (axes.at(-1) === 1) axes.pop();
+  const item = step / lanes;
+  const row = item * (axes.pop() ?? 1);
+  if (align === 0 || (nbytes - stride) % element === 0) {
+    if (axes.length === 0 || row % element === 0) return;
+    let bytes = row;
+    if (!(row % align) && axes.reverse().some((extent) => (bytes *= extent) === element)) return;
+  }
+  const to = axes.length > 1 && row < align ? align : stride + roundUp(row - stride, element);
+  const extent = Math.ceil(to / item);
+  const own = SCALARS[`${code} ${bits}`] ?? "u32";
   throw new UnsupportedError(
-    // In Python: too_few_bytes(what, nbytes, value, stride)
-    `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`,
-    { given: nbytes, needed: stride },
+    // In Python: no_whole_elements(what, row, value, element, extent, scalar)
+    `${what} has ${row} bytes in its last axis, the elements of the shader's ${value} are ` +
+      `${element} bytes apart: pad that axis to ${extent}, or declare array<${own}>`,
+    { given: row, needed: element },
   );
 }
 

@@ -9,7 +9,7 @@
 import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
-import { BLANKS, DTYPES, type Scalar, withLines } from "../wgsl.js";
+import { BLANKS, DTYPES, type Scalar, tokensOf, withLines } from "../wgsl.js";
 import { IN_MODULE, OURS, RESERVED } from "./generated.js";
 
 export type ParamType = Scalar;
@@ -99,7 +99,33 @@ export function formula(text: unknown, name: string): string {
     throw new TypeError(`${name} is a string of WGSL, not ${tagOf(text)}`);
   }
   if (text.replace(AROUND, "") === "") throw new RangeError(`${name} is empty`);
+  const misread = misreadIn(tokensOf(text, true));
+  if (misread) throw new RangeError(`${name}: ${misread}`);
   return withLines(text);
+}
+
+/** Tokens behind which no value has ended: `//` is no division there. */
+const OPERATOR = /^[-+*/%&|^!~<>=,;:({}[@?]/;
+const WHOLE = /^[1-9]\d{0,8}$/;
+
+/** What WGSL computes otherwise than it is written, without an error: x // 2 and 1 / 2; or "". */
+function misreadIn(tokens: readonly string[]): string {
+  for (const [i, token] of tokens.entries()) {
+    const before = tokens[i - 1] ?? ";";
+    if (token.startsWith("//") && !OPERATOR.test(before)) {
+      return "// begins a comment in WGSL: write floor(x / y), or the comment in /* */";
+    }
+    const after = tokens[tokens[i + 1] === "-" ? i + 2 : i + 1] ?? "";
+    if (token !== "/" || !WHOLE.test(before) || !WHOLE.test(after)) continue;
+    let first = i - 2;
+    while (tokens[first] === "-") first--;
+    const rest = Number(before) % Number(after);
+    // In x * 1 / 2 the product is divided.
+    if (rest === 0 || /^[*/%]$/.test(tokens[first] ?? "")) continue;
+    const value = (Number(before) - rest) / Number(after);
+    return `${before} / ${after} is ${value} in WGSL, which divides integers: write ${before}.0 / ${after}`;
+  }
+  return "";
 }
 
 /** The type of the components of a reduced type: of "vec4f" f32. */

@@ -5,7 +5,9 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations
+from math import ceil
+from operator import mul
 from typing import Any
 
 from ..._layout.dtype import DType
@@ -96,8 +98,8 @@ def _way_out(dtype: DType, scalar: str) -> str:
 
 
 def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> int:
-    """Number of bytes to bind; BufferError if the size does not fit the shader's
-    type."""
+    """Number of bytes to bind; BufferError if the size or shape does not fit the
+    shader's type."""
     nbytes = view.nbytes
     # A binding must be at least one element, and a uniform's size a multiple of 16.
     least = max(binding.stride, 4) if binding is not None and binding.runtime else 4
@@ -105,17 +107,45 @@ def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> 
     usual = max(round_up(nbytes, 16 if uniform else 4), least)
     if not check or binding is None or binding.stride == 0:
         return usual
-    stride, size = binding.stride, binding.size
-    if binding.runtime and size < stride and nbytes % stride != 0:
-        padding, scalar = stride - size, binding.scalar
-        raise BufferError(
-            messages.padded_elements(what, binding.value, stride, padding, scalar)
+    stride, element = binding.stride, binding.element
+    if element:
+        _check_elements(view, binding, what)
+    if not binding.runtime and nbytes < stride:
+        raise BufferError(messages.too_few_bytes(what, nbytes, binding.value, stride))
+    # Zeros fill the last element: without them arrayLength would leave it out.
+    whole = element and stride + round_up(nbytes - stride, element)
+    return max(usual, round_up(whole, 4))
+
+
+def _check_elements(view: View, binding: Binding, what: str) -> None:
+    """BufferError unless the last axes of a tensor are whole elements of the shader's
+    array (or columns of its matrix): the last axis is one or several, or the last axes
+    are together one. The only axis may be any numbers if they are flat, such as those of
+    vec4f. Narrow elements in words of u32 have no axes for a shader."""
+    stride, element, align = binding.stride, binding.element, binding.align
+    dtype, flat = view.dtype, binding.align == 0
+    if view.nbytes == 0 or (flat and binding.scalar == "u32" and dtype.bits < 32):
+        return
+    axes = [*view.shape, dtype.lanes]
+    while axes and axes[-1] == 1:
+        axes.pop()
+    item = view.step / dtype.lanes
+    row = item * (axes.pop() if axes else 1)
+    if flat or (view.nbytes - stride) % element == 0:
+        if not axes or row % element == 0:
+            return
+        sizes = accumulate(reversed(axes), mul, initial=row)
+        if (flat or row % align == 0) and element in sizes:
+            return
+    inner = len(axes) > 1 and row < align
+    to = align if inner else stride + round_up(row - stride, element)
+    own = _SCALARS.get((dtype.code, dtype.bits), "u32")
+    shown = int(row) if row == int(row) else row
+    raise BufferError(
+        messages.no_whole_elements(
+            what, shown, binding.value, element, ceil(to / item), own
         )
-    if binding.runtime:
-        return max(round_up(nbytes, max(stride, 4)), usual)
-    if nbytes >= stride:
-        return usual
-    raise BufferError(messages.too_few_bytes(what, nbytes, binding.value, stride))
+    )
 
 
 def count_of(view: View, binding: Binding) -> int | None:

@@ -41,14 +41,19 @@ def wrong_workgroups(limit: object, given: object) -> str:
     return f"workgroups must be 1 to 3 integers from 1 to {limit} (maxComputeWorkgroupsPerDimension), not {given}: use a second axis, and num_workgroups"
 
 
-def padded_elements(
-    what: object, value: object, stride: object, padding: object, scalar: object
-) -> str:
-    return f"{what}: the elements of {value} are {stride} bytes apart, of which the last {padding} are padding; the tensor has none: declare array<{scalar}>, or make its last axis 4"
-
-
 def too_few_bytes(what: object, nbytes: object, value: object, stride: object) -> str:
     return f"{what} has {nbytes} bytes, the shader's {value} needs {stride}"
+
+
+def no_whole_elements(
+    what: object,
+    row: object,
+    value: object,
+    element: object,
+    extent: object,
+    scalar: object,
+) -> str:
+    return f"{what} has {row} bytes in its last axis, the elements of the shader's {value} are {element} bytes apart: pad that axis to {extent}, or declare array<{scalar}>"
 
 
 def no_number(index: object) -> str:

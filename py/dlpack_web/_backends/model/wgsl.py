@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..checks import BLANKS, with_lines
+from ..checks import tokens_of
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,14 @@ class Binding:
     #: "f32", "f16", "i32", "u32"; None: unknown, or a structure of several kinds.
     scalar: str | None
     atomic: bool
-    #: Bytes from an element of the array to the next, or of the whole value; 0: unknown.
+    #: The fewest bytes that it takes: all, or those with one element of a runtime-sized
+    #: array; 0: unknown.
     stride: int
-    #: Bytes of an element itself: fewer than `stride` for vec3.
-    size: int
+    #: Bytes from an element of its array, or a column of its matrix, to the next; 0: it
+    #: has none.
+    element: int
+    #: The alignment of these; 0: they are flat, numbers without padding.
+    align: int
     #: Whether it is an array with the length of the buffer.
     runtime: bool
 
@@ -35,39 +39,6 @@ class Shader:
     bindings: list[Binding] | None
     #: @workgroup_size of the entry point; None unless it consists of literals.
     workgroup: tuple[int, int, int] | None
-
-
-_TOKEN = re.compile(rf"//.*|/\*|[A-Za-z_][A-Za-z0-9_]*|[0-9][A-Za-z0-9_.]*|[^{BLANKS}]")
-_EDGE = re.compile(r"/\*|\*/")
-
-
-def _tokens_of(wgsl: str) -> list[str]:
-    text = with_lines(wgsl)
-    found: list[str] = []
-    at = 0
-    while match := _TOKEN.search(text, at):
-        start, at = match.span()
-        if match[0] == "/*":
-            at = _after_comment(text, at)
-        elif not match[0].startswith("//"):
-            if text[start] == "_" or text[start].isidentifier():
-                # re has no class of letters as Unicode and Python define them.
-                while at < len(text) and f"_{text[at]}".isidentifier():
-                    at += 1
-            found.append(text[start:at])
-    return found
-
-
-def _after_comment(text: str, at: int) -> int:
-    """Where a block comment ends, of which the text is at `at`; block comments nest."""
-    depth = 1
-    while depth > 0:
-        edge = _EDGE.search(text, at)
-        if edge is None:
-            return len(text)
-        at = edge.end()
-        depth += 1 if edge[0] == "/*" else -1
-    return at
 
 
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
@@ -156,8 +127,16 @@ class _Layout:
     atomic: bool
     align: int
     size: int
-    #: Of a runtime-sized array, its element's; its size is that from one to the next.
+    #: Whether arrays of it are numbers without padding; not of structures and matrices.
+    flat: bool
+    #: Of an array, also at the end of a structure, its element's; of a matrix its column's.
     element: "_Layout | None" = None
+    #: Whether it is a runtime-sized array, of which the size has one element.
+    runtime: bool = False
+
+    def stride(self) -> int:
+        """Bytes from an element of an array of these to the next."""
+        return _aligned(self.size, self.align)
 
 
 # The largest number and size that are read; others are left to the compiler.
@@ -172,7 +151,8 @@ def _aligned(n: int, to: int) -> int:
 def _vector(scalar: str, count: int) -> _Layout:
     width = 2 if scalar == "f16" else 4
     size = width * count
-    return _Layout(scalar, False, 4 * width if count == 3 else size, size)
+    flat = count != 3
+    return _Layout(scalar, False, size if flat else 4 * width, size, flat)
 
 
 _SCALARS = {name: _vector(name, 1) for name in ("f32", "f16", "i32", "u32")}
@@ -192,7 +172,8 @@ def _shaped(name: str, scalar: str) -> _Layout | None:
     if scalar[0] != "f":
         return None
     column = _vector(scalar, int(rows))
-    return replace(column, size=int(columns) * _aligned(column.size, column.align))
+    size = int(columns) * column.stride()
+    return replace(column, size=size, flat=False, element=column)
 
 
 class _Source:
@@ -215,7 +196,7 @@ class _Source:
             return None
         first, *more = _list_of(rest[1:-1]) or [[]]
         inner = self.layout(first, depth + 1)
-        if inner is None or inner.element is not None:
+        if inner is None or inner.runtime:
             return None
         if name == "array" and len(more) < 2:
             return self._array(inner, more[0] if more else None)
@@ -263,11 +244,13 @@ class _Source:
         return found
 
     def _array(self, element: _Layout, length: Sequence[str] | None) -> _Layout | None:
-        stride = _aligned(element.size, element.align)
+        stride = element.stride()
         if length is None:
-            return replace(element, size=stride, element=element)
+            return replace(element, size=stride, element=element, runtime=True)
         size = (self.number(length) or 0) * stride
-        return replace(element, size=size) if 0 < size <= _MOST else None
+        if not 0 < size <= _MOST:
+            return None
+        return replace(element, size=size, element=element)
 
     def _struct(self, members: Sequence[str], depth: int) -> _Layout | None:
         end, most = 0, 1
@@ -278,10 +261,10 @@ class _Source:
             attributes = tokens.attributes()
             _, colon, *type_ = [*tokens.rest(), "", ""]
             layout = self.layout(type_[:-2], depth) if colon == ":" else None
-            if layout is None or (last is not None and last.element is not None):
+            if layout is None or (last is not None and last.runtime):
                 return None
             own = self.number_of(attributes, "align", layout.align)
-            least = 0 if layout.element else layout.size
+            least = 0 if layout.runtime else layout.size
             size = self.number_of(attributes, "size", least)
             if own is None or size is None or own < layout.align or size < least:
                 return None
@@ -292,8 +275,10 @@ class _Source:
         if last is None or end > _MOST:
             return None
         # A structure that ends in a runtime-sized array is not an array of equal elements.
-        one = scalars.pop() if len(scalars) == 1 and last.element is None else None
-        return _Layout(one, False, most, _aligned(end, most))
+        if last.runtime:
+            return _Layout(None, False, most, end + last.size, False, last.element)
+        one = scalars.pop() if len(scalars) == 1 else None
+        return _Layout(one, False, most, _aligned(end, most), False)
 
 
 @dataclass(frozen=True)
@@ -306,7 +291,7 @@ class _Declaration:
 
 
 def _declarations(wgsl: str) -> Iterator[_Declaration]:
-    tokens = _Tokens(_tokens_of(wgsl))
+    tokens = _Tokens(tokens_of(wgsl))
     while tokens.next is not None:
         attributes = tokens.attributes()
         kind = tokens.take()
@@ -398,17 +383,18 @@ def _binding_of(
         return None
     value = declared[2:]
     layout = source.layout(value)
-    element = layout.element or layout if layout else None
+    element = layout.element if layout else None
     return Binding(
         index=index,
         name=declared[0],
         type=kind,
         value="".join(value).replace(",", ", "),
-        scalar=element.scalar if element else None,
-        atomic=bool(element and element.atomic),
+        scalar=layout.scalar if layout else None,
+        atomic=bool(layout and layout.atomic),
         stride=layout.size if layout else 0,
-        size=element.size if element else 0,
-        runtime=bool(layout and layout.element),
+        element=element.stride() if element else 0,
+        align=element.align if element and not element.flat else 0,
+        runtime=bool(layout and layout.runtime),
     )
 
 
