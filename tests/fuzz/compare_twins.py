@@ -163,7 +163,7 @@ def smaller(given: Any) -> Iterator[Any]:
             yield given[:i] + given[i + 1 :]
     elif isinstance(given, dict):
         for key, each in given.items():
-            if key in ("pass", "type", "kinds", "identity", "declared"):
+            if key in ("pass", "type", "kinds", "identity", "declared", "dtype"):
                 continue
             for less in smaller(each):
                 yield {**given, key: less}

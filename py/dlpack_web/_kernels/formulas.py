@@ -172,11 +172,11 @@ def _misread_in(tokens: Sequence[str]) -> str:
         first = i - 2
         while shown[first] == "-":
             first -= 1
-        value, rest = divmod(int(before), int(after))
-        if rest and shown[first] not in ("*", "/", "%"):  # x * 1 / 2 divides the product
+        # In x * 1 / 2 the product is divided.
+        if int(before) % int(after) and shown[first] not in ("*", "/", "%"):
             return (
-                f"{before} / {after} is {value} in WGSL, which divides integers: write "
-                f"{before}.0 / {after}"
+                f"{before} / {after} is an integer division in WGSL: write {before}.0 / "
+                f"{after}"
             )
     return ""
 

@@ -119,11 +119,9 @@ function misreadIn(tokens: readonly string[]): string {
     if (token !== "/" || !WHOLE.test(before) || !WHOLE.test(after)) continue;
     let first = i - 2;
     while (tokens[first] === "-") first--;
-    const rest = Number(before) % Number(after);
     // In x * 1 / 2 the product is divided.
-    if (rest === 0 || /^[*/%]$/.test(tokens[first] ?? "")) continue;
-    const value = (Number(before) - rest) / Number(after);
-    return `${before} / ${after} is ${value} in WGSL, which divides integers: write ${before}.0 / ${after}`;
+    if (Number(before) % Number(after) === 0 || /^[*/%]$/.test(tokens[first] ?? "")) continue;
+    return `${before} / ${after} is an integer division in WGSL: write ${before}.0 / ${after}`;
   }
   return "";
 }
