@@ -12,6 +12,7 @@ CASES = [
     "gpu_faults",
     "gpu_files",
     "gpu_kernels",
+    "gpu_layouts",
     "gpu_padding",
     "gpu_reads",
     "gpu_reductions",

@@ -28,6 +28,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_files.py",
         "gpu_interrupts.py",
         "gpu_kernels.py",
+        "gpu_layouts.py",
         "gpu_padding.py",
         "gpu_reads.py",
         "gpu_reductions.py",

@@ -5,12 +5,14 @@ import math
 import random
 import re
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlpack_web import DType
 from dlpack_web._backends.model.arguments import _bound_size
 from dlpack_web._backends.model.views import step_of
 from dlpack_web._backends.model.wgsl import help_for, parse_shader, place_in
+
+from wgsl_layouts import IN_NUMPY, Laid, laid
 
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
 # Blanks of WGSL, and such as others have for one.
@@ -405,78 +407,23 @@ def place(given: dict[str, Any]) -> list[Any]:
     return [*found, help_for(given["wgsl"])]
 
 
-# --- layouts, by the table of WGSL 14.4.1 -------------------------------------------------
+# --- layouts ---------------------------------------------------------------------------
 
-
-class Laid(NamedTuple):
-    """A type: its text, alignment and size; the shape of its values in NumPy, packed and
-    with the padding of WGSL (None: a structure), and the type of their scalars."""
-
-    text: str
-    align: int
-    size: int
-    packed: tuple[int, ...] | None
-    padded: tuple[int, ...] | None
-    scalar: str
-
-    @property
-    def stride(self) -> int:
-        return math.ceil(self.size / self.align) * self.align
-
-
-def laid_vector(scalar: str, n: int) -> Laid:
-    width = 2 if scalar == "f16" else 4
-    align = {1: 1, 2: 2, 3: 4, 4: 4}[n] * width
-    shape = (n,) if n > 1 else ()
-    text = f"vec{n}<{scalar}>" if n > 1 else scalar
-    padded = (align // width,) if n > 1 else ()
-    return Laid(text, align, n * width, shape, padded, scalar)
-
-
-def laid(chance: random.Random, structs: list[str], depth: int = 0) -> Laid:
-    dice = chance.random() if depth < 3 else 0.0
-    if dice < 0.4:
-        return laid_vector(chance.choice(SCALARS[:4]), chance.randrange(1, 5))
-    if dice < 0.6:
-        columns, rows = chance.randrange(2, 5), chance.randrange(2, 5)
-        one = laid_vector(pick(chance, "f32", "f16"), rows)
-        text = f"mat{columns}x{rows}<{one.scalar}>"
-        shapes = (columns, *one.packed), (columns, *one.padded)
-        return Laid(text, one.align, columns * one.stride, *shapes, one.scalar)
-    if dice < 0.75:
-        one, n = laid(chance, structs, depth + 1), chance.randrange(1, 5)
-        shapes = [shape and (n, *shape) for shape in (one.packed, one.padded)]
-        if one.packed == ():
-            shapes = [(n,), (n,)]
-        text = f"array<{one.text}, {n}>"
-        return Laid(text, one.align, n * one.stride, *shapes, one.scalar)
-    members, end, most = "", 0, 1
-    for at in range(chance.randrange(1, 4)):
-        one = laid(chance, structs, depth + 1)
-        align, size = one.align, one.size
-        if chance.random() < 0.2:
-            align *= 2
-            members += f"@align({align}) "
-        if chance.random() < 0.2:
-            size += 4
-            members += f"@size({size}) "
-        members += f"m{at}: {one.text}, "
-        end, most = math.ceil(end / align) * align + size, max(most, align)
-    structs.append(f"struct S{len(structs)} {{ {members}}}")
-    end = math.ceil(end / most) * most
-    return Laid(f"S{len(structs) - 1}", most, end, None, None, "")
-
-
-IN_NUMPY = {"f32": "float32", "f16": "float16", "i32": "int32", "u32": "uint32"}
 SOME = ["uint8", "float16", "int32", "float32", "complex64", "float64", "int4"]
 SOME += ["float32x3", "float32x4"]
+
+
+def is_flat(one: Laid) -> bool:
+    """Whether its scalars are without padding between and behind them."""
+    width = 2 if one.scalars[0][2] == "f16" else 4
+    return len(one.scalars) * width == one.stride
 
 
 def make_fit(chance: random.Random) -> dict[str, Any]:
     """A tensor for an array: often of as many bytes as its elements, and as NumPy would
     have their values, with and without padding."""
     structs: list[str] = []
-    one, n = laid(chance, structs), chance.randrange(2, 5)
+    one, n = laid(chance, SCALARS[:4], structs), chance.randrange(2, 5)
     head, least = "", one.stride
     dice = chance.random()
     text, element = f"array<{one.text}>", one.stride
@@ -497,11 +444,9 @@ def make_fit(chance: random.Random) -> dict[str, Any]:
     if chance.random() < 0.2:
         shape = [least // item + chance.randrange(3) * (element or 1)]
     if chance.random() < 0.3 and one.packed is not None and element and not head:
-        padded = chance.random() < 0.5
+        padded, (_, _, scalar) = chance.random() < 0.5, one.scalars[0]
         shape = [n, *(one.padded if padded else one.packed)]
-        given |= {"dtype": IN_NUMPY[one.scalar], "fits": padded}
-        width = 2 if one.scalar == "f16" else 4
-        given["fits"] = padded or math.prod(one.packed) * width == one.stride
+        given |= {"dtype": IN_NUMPY[scalar], "fits": padded or is_flat(one)}
     return given | {"shape": shape}
 
 

@@ -278,6 +278,70 @@ test("bindings have the sizes that WGSL asks for, and the kinds that are declare
     [1, 0, 16],
   ]);
   assert.deepEqual(log.types.slice(1), ["read-only-storage", "uniform"]);
+  const tail = "var<storage> t: T; struct T { n: vec2f, x: array<vec4f> }";
+  assert.deepEqual(run([tail], [fresh(gpu, 9)]), [[0, 0, 48]]); // 16, and 20 in whole elements
+});
+
+test("the last axes of a tensor are whole elements of the shader's array", () => {
+  const { gpu } = fakeDevice();
+  const structs = `
+    struct P { a: u32, b: vec3f }
+    struct T { n: u32, points: array<vec3f> }`;
+  for (const [type, dtype, taken, refused] of [
+    ["array<vec3f>", "float32", [[5, 4], [8], [0, 3], [2, 5, 4, 1]], [[4, 3], [6], [2, 2, 3]]],
+    [
+      "array<vec4f>",
+      "float32",
+      [[], [3], [5, 1], [3, 8], [3, 2, 2]],
+      [
+        [4, 3],
+        [4, 2],
+        [1, 3],
+      ],
+    ],
+    [
+      "array<mat3x3f>",
+      "float32",
+      [[2, 3, 4], [2, 12], [24]],
+      [
+        [4, 3, 3],
+        [4, 9],
+        [4, 4, 3],
+      ],
+    ],
+    ["mat3x3f", "float32", [[3, 4], [12], [16]], [[4, 3]]],
+    ["array<vec3f, 2>", "float32", [[2, 4], [8]], [[8, 3], [9]]],
+    ["array<P>", "uint8", [[3, 32], [64]], [[8, 20], [8, 16], [20]]],
+    [
+      "array<P>",
+      "float32",
+      [
+        [3, 8],
+        [3, 2, 4],
+      ],
+      [
+        [8, 4],
+        [8, 5],
+      ],
+    ],
+    ["array<P>", "float32x4", [[3, 2]], [[8]]],
+    ["T", "float32", [[3, 4], [16]], [[4, 3], [13]]],
+    ["array<u32>", "uint8", [[5, 7, 3], [3]], []],
+    ["array<vec4u>", "uint8", [[5, 7, 3], [33]], []],
+    ["array<vec2f>", "complex64", [[4, 3], [5]], []],
+  ]) {
+    const wgsl = `${structs} @group(0) @binding(0) var<storage, read> x: ${type};
+      @compute @workgroup_size(1) fn main() {}`;
+    const run = (shape, check) => {
+      const tensor = emptyOnDevice(useDevice(gpu), shape, dtypeNamed(dtype));
+      new webgpu.Kernel(gpu, wgsl, { check }).run([tensor], { workgroups: 1 });
+    };
+    for (const shape of taken) run(shape);
+    for (const shape of refused) {
+      assert.throws(() => run(shape), /bytes apart: pad/, `${dtype}[${shape}] as ${type}`);
+      run(shape, false);
+    }
+  }
 });
 
 test("a call that throws leaves no error scope behind", () => {

@@ -149,6 +149,24 @@ const CALLS = [
     { given: 12, needed: 16 },
   ],
   [
+    () => run(["var<storage, read_write> w: array<mat3x3f>"], [on([2, 3, 3])], { workgroups: 1 }),
+    "UnsupportedError",
+    "binding 0: Tensor float32[2,3,3] on webgpu:0 has 12 bytes in its last axis, the elements of the shader's array<mat3x3f> are 48 bytes apart: pad that axis to 4, or declare array<f32>",
+    { given: 12, needed: 48 },
+  ],
+  [
+    () => run(["var<storage, read_write> w: array<vec4f>"], [on([4, 3])], { workgroups: 1 }),
+    "UnsupportedError",
+    "binding 0: Tensor float32[4,3] on webgpu:0 has 12 bytes in its last axis, the elements of the shader's array<vec4f> are 16 bytes apart: pad that axis to 4, or declare array<f32>",
+    { given: 12, needed: 16 },
+  ],
+  [
+    () => run(["var<storage, read_write> w: array<vec3f, 2>"], [on([9])], { workgroups: 1 }),
+    "UnsupportedError",
+    "binding 0: Tensor float32[9] on webgpu:0 has 36 bytes in its last axis, the elements of the shader's array<vec3f, 2> are 16 bytes apart: pad that axis to 12, or declare array<f32>",
+    { given: 36, needed: 16 },
+  ],
+  [
     () => run(["var<storage, read_write> w: array<f32, 8>"], [on([4])], { workgroups: 1 }),
     "UnsupportedError",
     "binding 0: Tensor float32[4] on webgpu:0 has 16 bytes, the shader's array<f32, 8> needs 32",

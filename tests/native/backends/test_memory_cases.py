@@ -14,6 +14,7 @@ CASES = [
     "gpu_devices",
     "gpu_errors",
     "gpu_files",
+    "gpu_layouts",
     "gpu_padding",
     "gpu_reads",
     "gpu_same_bytes",

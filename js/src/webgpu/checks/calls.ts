@@ -207,7 +207,11 @@ export function boundSize(
  * only axis may be any numbers if they are flat, such as those of vec4f. Narrow elements in words of u32
  * have no axes for a shader.
  */
-function checkElements({ nbytes, shape, dtype }: ManagedTensor, binding: Binding, what: string): void {
+function checkElements(
+  { nbytes, shape, dtype }: ManagedTensor,
+  binding: Binding,
+  what: string,
+): void {
   const { value, scalar, stride, element, align } = binding;
   const { packed, step } = dtype;
   const [code, bits, lanes] = [packed & 255, (packed >>> 8) & 255, packed >>> 16];
