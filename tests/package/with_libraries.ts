@@ -6,6 +6,7 @@ import * as jax from "@jax-js/jax";
 import * as tf from "@tensorflow/tfjs-core";
 import * as litert from "@litertjs/core";
 import * as cv from "@techstark/opencv-js";
+import type { Table } from "@uwdata/flechette";
 import * as arrow from "apache-arrow";
 import type { Tensor } from "dlpack-web";
 import { fromArrow, toArrow } from "dlpack-web/arrow";
@@ -17,6 +18,8 @@ import { fromOrt, toOrt, useDevice as useOrt } from "dlpack-web/ort";
 import { shareDevice } from "dlpack-web/share";
 import { fromTfjs, toTfjs, useDevice as useTfjs } from "dlpack-web/tfjs";
 import { fromTransformers, toTransformers, useDevice } from "dlpack-web/transformers";
+import type { load } from "npyjs";
+import type { NDArray } from "numpy-ts";
 import * as ort from "onnxruntime-web";
 import * as transformers3 from "transformers-3";
 import type { Chunk } from "zarrita";
@@ -25,6 +28,7 @@ export async function all(
   tensor: Tensor<"float32">,
   device: GPUDevice,
   connection: AsyncDuckDBConnection,
+  [table, file, numbers]: [Table, Awaited<ReturnType<typeof load>>, NDArray],
 ): Promise<Tensor[]> {
   await shareDevice({ ort, tf, jax, litert }, { device });
   await Promise.all([useJax(jax, device), useOrt(ort, device), useTfjs(tf, device)]);
@@ -54,10 +58,13 @@ export async function all(
     fromArrow(arrow, vector, { copy: true }),
     fromArrow(arrow, new arrow.Table({ x: vector }), { nulls: "refuse" }),
     fromArrow(null, await connection.query("SELECT 1 AS x"), { column: "x" }),
+    fromArrow(null, table, { column: "x" }),
     fromJax(jax, array),
     fromLiteRT(litert, output as litert.Tensor, { copy: true }),
     fromMat(cv, mat, { copy: false }),
     fromNdarray(null, chunk, { dtype: "bool" }),
+    fromNdarray(null, file),
+    fromNdarray(null, numbers),
     fromOrt(ort, results.y as ort.Tensor),
     fromTfjs(tf, tf.relu(t)),
     fromTransformers(transformers, value),

@@ -1,11 +1,12 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * Apache Arrow, and libraries that bundle a copy of it, such as DuckDB-wasm: columns of numbers
- * share memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are
+ * Apache Arrow, libraries that bundle a copy of it, such as DuckDB-wasm, and flechette's tables: columns
+ * of numbers share memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are
  * single bits and are copied. A tensor has no nulls: a second one says which elements are valid.
  */
 
-import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import { MAX_NDIM } from "../core/dlpack.js";
+import { type DType, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import { keeping, releasing } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
@@ -30,11 +31,10 @@ export interface ArrowVector {
   readonly nullCount: number;
 }
 
-/** A `Table` or `RecordBatch`, of any copy of Arrow. */
+/** A `Table` or `RecordBatch`, of any copy of Arrow, or of flechette. */
 export interface ArrowTable {
   readonly schema: any;
   readonly numRows: number;
-  readonly nullCount: number;
 }
 
 /** Options of {@link fromArrow}. */
@@ -97,7 +97,9 @@ const WAYS: Record<string, string> = {
 /**
  * A tensor over the values of an Arrow vector or column, without a copy: one axis, and one more for
  * each FixedSizeList or FixedSizeBinary. Bools become bytes (one copy), and several chunks are joined
- * (one copy).
+ * (one copy). In a table or record batch, `arrow.fixed_shape_tensor` keeps its shape and permutation, and
+ * `arrow.bool8` is bool, without a copy if its bytes are 0 and 1; other extension types become their
+ * storage. A vector has no extension type: pass the table, and `column`.
  *
  * ```js
  * const table = await connection.query("SELECT price FROM sales"); // DuckDB-wasm's
@@ -107,7 +109,7 @@ const WAYS: Record<string, string> = {
  *
  * @param _arrow - not needed
  * @param value - a Vector, Data, RecordBatch or Table of any copy of the library, DuckDB-wasm's
- * results among them; of several columns `column` names one
+ * results among them, or a Column or Table of flechette; of several columns `column` names one
  * @param options - `column`, `nulls`, and `copy`: true always copies, false never does
  * @returns a tensor, or with `nulls: "mask"` two, which the caller releases
  * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers, and nulls
@@ -141,8 +143,8 @@ export function fromArrow(
     const taken = common.takeOther(value, "a vector, record batch or table", options);
     return nulls === "mask" ? masked(taken, undefined) : taken;
   }
-  const { type, rows } = columnOf(value, column);
-  const leaves = leavesOf(type, rows);
+  const { field, rows } = columnOf(value, column);
+  const leaves = leavesOf(field, rows);
   const valid = validOf(rows);
   if (valid !== undefined && nulls === "refuse") throw tooManyNulls(valid);
   const values = elementsOf(leaves, options.copy);
@@ -167,26 +169,30 @@ interface Part {
 const EMPTY: Part = { data: undefined, count: 0 };
 
 function isArrow(x: ArrowVector | ArrowTable | Exchangeable): x is ArrowVector | ArrowTable {
-  return typeof x === "object" && x !== null && "nullCount" in x && ("type" in x || "schema" in x);
+  const { nullCount, type, schema, children } = Object(x);
+  return nullCount !== undefined ? Boolean(type ?? schema) : Boolean(schema?.fields && children);
 }
 
 /** The chunks of a vector, or of a column of what has columns; their counts are rows. */
 function columnOf(
   value: ArrowVector | ArrowTable,
   column: string | undefined,
-): { type: any; rows: Part[] } {
-  const { data, schema } = value as any;
-  const rows: Part[] = (Array.isArray(data) ? data : [schema ? data : value]).map((one) => ({
-    data: one,
-    count: one.length,
-  }));
+): { field: any; rows: Part[] } {
+  const { data, schema, children } = value as any;
+  // flechette's tables have columns, and Arrow's have batches.
+  const isColumns = schema !== undefined && data === undefined;
+  const chunks = Array.isArray(data) ? data : isColumns ? [] : [schema ? data : value];
+  const rows: Part[] = chunks.map((one) => ({ data: one, count: one.length }));
   const { type } = value as ArrowVector;
   const fields: any[] | undefined = schema?.fields ?? (isStruct(type) ? type.children : undefined);
   if (fields === undefined) {
-    if (column === undefined) return { type, rows };
+    if (column === undefined) return { field: { type }, rows };
     throw new UnsupportedError(
       `cannot take column ${JSON.stringify(column)}: this is a vector, without columns`,
     );
+  }
+  if (schema?.endianness === 1) {
+    throw new UnsupportedError("this table is big-endian: write it again on a machine that is not");
   }
   const names = fields.map(({ name }) => name as string);
   const found = names.flatMap((name, i) => (column === undefined || name === column ? [i] : []));
@@ -201,48 +207,119 @@ function columnOf(
       { given: column, needed: names },
     );
   }
+  const field = fields[at];
+  if (isColumns) return { field, rows: columnOf(children[at], undefined).rows };
   return {
-    type: fields[at].type,
+    field,
     rows: rows.map(({ data: struct, count }) => ({ data: struct.children[at], count, struct })),
   };
 }
 
-/** By name: another copy of the library has other classes. */
-const isStruct = (type: any) => /^Struct\b/.test(`${type}`);
+/** flechette's types have only the numbers of Arrow's format, from -1 on. */
+const TYPES = (
+  "Dictionary,,Null,,,Binary,Utf8,Bool,Decimal,Date,Time,Timestamp,Interval,List,Struct,Union," +
+  "FixedSizeBinary,FixedSizeList,Map,Duration,LargeBinary,LargeUtf8,LargeList"
+).split(",");
+
+/** The name of a type, by which it is known: another copy of the library has other classes. */
+function nameOf(type: any): string {
+  const { typeId, bitWidth, precision, signed } = type;
+  if (`${type}` !== "[object Object]") return `${type}`;
+  if (typeId === 2) return `${signed ? "Int" : "Uint"}${bitWidth}`;
+  return typeId === 3 ? `Float${16 << precision}` : TYPES[typeId + 1] || `number ${typeId}`;
+}
+
+const isStruct = (type: any) => type && /^Struct\b/.test(nameOf(type));
 
 /** The numbers below all lists. */
 interface Leaves {
   readonly type: DType;
   readonly shape: number[];
+  /** The axes of `shape` in the order of the tensor's. */
+  readonly order: number[];
   readonly parts: Part[];
+  /** Whether bools are bits, or bytes of which any but 0 is true. */
+  readonly bits: boolean;
 }
 
 /** Throws UnsupportedError for types that are not numbers and for nulls within lists. */
 function leavesOf(given: any, rows: Part[]): Leaves {
-  let type = given;
+  let field = given;
   let parts = rows;
   const shape = [rows.reduce((sum, { count }) => sum + count, 0)];
-  while (type.listSize !== undefined) {
-    const size: number = type.listSize;
-    shape.push(size);
-    type = type.children[0].type;
+  const order = [0];
+  let name = nameOf(field.type);
+  while (/^FixedSizeList/.test(name)) {
+    const size = widthOf(field.type);
+    const isTensor = isExtension(field, "fixed_shape_tensor");
+    const [extents, permutation] = isTensor ? axesOf(field, size) : [[size], [0]];
+    order.push(...permutation.map((axis) => axis + shape.length));
+    shape.push(...extents);
+    field = field.type.children[0];
+    name = nameOf(field.type);
     // The child of a slice is sliced as well.
     parts = parts.map(({ data, count }) => ({ data: data.children[0], count: count * size }));
     checkInside(rows, parts, sizeOf(shape.slice(1)));
   }
-  if (type.byteWidth !== undefined && /^FixedSizeBinary/.test(`${type}`)) {
-    shape.push(type.byteWidth);
-    parts = parts.map(({ data, count }) => ({ data, count: count * type.byteWidth }));
-    return { type: dtypeNamed("uint8"), shape, parts };
+  const made = { shape, order, parts, bits: name === "Bool" };
+  const isBool8 = isExtension(field, "bool8");
+  if (isExtension(field, "fixed_shape_tensor") || (isBool8 && name !== "Int8")) {
+    throw malformed(field, `is of ${name}`);
   }
-  const name = `${type}`.toLowerCase();
-  if (Object.hasOwn(CLASSES, name)) return { type: dtypeNamed(name as DTypeName), shape, parts };
-  const way = Object.entries(WAYS).find(([start]) => `${type}`.startsWith(start))?.[1];
+  if (/^FixedSizeBinary/.test(name)) {
+    const width = widthOf(field.type);
+    order.push(shape.length);
+    shape.push(width);
+    made.parts = parts.map(({ data, count }) => ({ data, count: count * width }));
+    return { ...made, type: dtypeNamed("uint8") };
+  }
+  const dtype = isBool8 ? "bool" : name.toLowerCase();
+  if (Object.hasOwn(CLASSES, dtype)) return { ...made, type: dtypeNamed(dtype) };
+  const way = Object.entries(WAYS).find(([start]) => name.startsWith(start))?.[1];
   throw new UnsupportedError(
-    `cannot share Arrow's type ${type}: numbers, bools and FixedSizeLists of them are supported` +
+    `cannot share Arrow's type ${name}: numbers, bools and FixedSizeLists of them are supported` +
       (way === undefined ? "" : `; ${way}`),
-    { given: `${type}` },
+    { given: name },
   );
+}
+
+/** Elements of a list, or bytes of a binary: `stride` in flechette. */
+const widthOf = ({ listSize, byteWidth, stride }: any): number => listSize ?? byteWidth ?? stride;
+
+const EXTENSION = "ARROW:extension:";
+
+function isExtension({ metadata }: any, name: string): boolean {
+  return metadata?.get(`${EXTENSION}name`) === `arrow.${name}`;
+}
+
+function malformed(field: any, why: string): UnsupportedError {
+  const given = textOf(field.metadata.get(`${EXTENSION}metadata`));
+  const name = field.metadata.get(`${EXTENSION}name`);
+  return new UnsupportedError(`this ${name} of Arrow is malformed: it ${why}: ${given}`, { given });
+}
+
+/** Extents of an `arrow.fixed_shape_tensor`, and their order: axis i is that of permutation[i]. */
+function axesOf(field: any, size: number): [shape: number[], permutation: number[]] {
+  let said: any;
+  try {
+    said = Object(JSON.parse(field.metadata.get(`${EXTENSION}metadata`)));
+  } catch {
+    throw malformed(field, "has no object of JSON");
+  }
+  const { shape, dim_names: names } = said;
+  const isList = (list: any) => Array.isArray(list) && list.length <= MAX_NDIM;
+  const isExtent = (n: unknown) => Number.isSafeInteger(n) && (n as number) >= 0;
+  if (!isList(shape) || !shape.every(isExtent) || sizeOf(shape) !== size) {
+    throw malformed(field, `has no shape of ${size} elements`);
+  }
+  // arrow-rs 58 writes the word in the plural.
+  const permutation = said.permutation ?? said.permutations ?? [...shape.keys()];
+  const isNamed = names == null || (isList(names) && names.length === shape.length);
+  const isOrder = isList(permutation) && permutation.every(isExtent);
+  if (!isNamed || !isOrder || `${[...permutation].sort()}` !== `${[...shape.keys()].sort()}`) {
+    throw malformed(field, "names other axes than its own");
+  }
+  return [shape, permutation];
 }
 
 /** Only null lists may contain nulls. */
@@ -259,37 +336,45 @@ function checkInside(rows: readonly Part[], parts: readonly Part[], each: number
 
 // --- elements -----------------------------------------------------------------------------------------
 
-function elementsOf({ type, shape, parts }: Leaves, copy: boolean | undefined): Tensor {
+function elementsOf(
+  { type, shape, order, parts, bits }: Leaves,
+  copy: boolean | undefined,
+): Tensor {
   const { name: dtype, View } = type;
   const filled = parts.filter(({ count }) => count > 0);
   const [only = EMPTY, ...more] = filled;
-  if (more.length === 0 && (dtype !== "bool" || only.count === 0)) {
+  const ordered = (tensor: Tensor) =>
+    order.every((axis, i) => axis === i) ? tensor : releasing(tensor, () => tensor.permute(order));
+  const isBool = dtype === "bool";
+  if (more.length === 0 && (!bits || only.count === 0)) {
     const { data, count } = only;
-    const ours = data?.length === count ? common.shareOf(data, shape) : undefined;
-    return common.copiedIf(
-      copy,
-      ours ?? Tensor.fromTypedArray(valuesOf(only, type), { dtype, shape }),
-    );
+    const values = valuesOf(only, type, bits);
+    if (!(isBool && values.some((byte) => byte > 1))) {
+      const ours = data?.length === count ? common.shareOf(data, shape) : undefined;
+      const made = ours ?? Tensor.fromTypedArray(values, { dtype, shape });
+      return common.copiedIf(copy, ordered(made));
+    }
   }
   common.refuseCopy(
     copy,
-    `this Arrow vector has ${filled.length} chunks of ${dtype} (a bool is one bit in Arrow): a copy ` +
-      "is needed",
+    `this Arrow vector has ${filled.length} chunks of ${dtype} (a bool is one bit in Arrow, or any ` +
+      "byte but 0): a copy is needed",
   );
   const joined = new View(sizeOf(shape)) as any;
   let at = 0;
   for (const part of filled) {
-    joined.set(valuesOf(part, type), at);
+    joined.set(valuesOf(part, type, bits), at);
     at += part.count;
   }
-  return Tensor.fromTypedArray(joined as TypedArray, { dtype, shape });
+  const whole = isBool ? joined.map(Boolean) : joined;
+  return ordered(Tensor.fromTypedArray(whole as TypedArray, { dtype, shape }));
 }
 
 /** The elements themselves; bools as bytes. */
-function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
+function valuesOf({ data, count }: Part, { View }: DType, bits: boolean): TypedArray {
   if (data === undefined) return new View(0);
   // Arrow applies a slice's offset to values, but not to bits.
-  if (name === "bool") return unpack(data.values, data.offset, new Uint8Array(count));
+  if (bits) return unpack(data.values, offsetOf(data), new Uint8Array(count));
   if (data.values.length < count) throw tooFew(data.values.length, count);
   return common.viewAs<TypedArray>(View, data.values.subarray(0, count));
 }
@@ -322,9 +407,9 @@ function tooManyNulls(valid: Uint8Array): UnsupportedError {
  * in all of Arrow; any other may be wrong, and the bitmap says it.
  */
 function hasNulls(data: any, count: number): boolean {
-  const bytes = data.nullBitmap?.length ?? 0;
+  const bytes = bitmapOf(data)?.length ?? 0;
   if (data.nullCount === 0 || (data.nullCount < 0 && bytes === 0)) return false;
-  const room = bytes * 8 - data.offset;
+  const room = bytes * 8 - offsetOf(data);
   if (room < count) throw tooFew(room, count);
   for (let i = 0; i < count; i++) if (!isValid(data, i)) return true;
   return false;
@@ -340,8 +425,14 @@ function unpack(bits: Uint8Array, offset: number, out: Uint8Array): Uint8Array {
 
 const bitAt = (bits: Uint8Array, i: number) => ((bits[i >> 3] as number) >> (i & 7)) & 1;
 
-const isValid = ({ nullCount, nullBitmap, offset }: any, i: number) =>
-  nullCount === 0 || !nullBitmap?.length || bitAt(nullBitmap, offset + i) === 1;
+/** flechette's batches have another name for it, and no offset. */
+const bitmapOf = ({ nullBitmap, validity }: any): Uint8Array | undefined => nullBitmap ?? validity;
+const offsetOf = ({ offset = 0 }: any): number => offset;
+
+function isValid(data: any, i: number): boolean {
+  const bitmap = bitmapOf(data);
+  return data.nullCount === 0 || !bitmap?.length || bitAt(bitmap, offsetOf(data) + i) === 1;
+}
 
 const isValidRow = ({ data, struct }: Part, i: number) =>
   isValid(data, i) && (struct === undefined || isValid(struct, i));

@@ -1,9 +1,10 @@
 /** Code that adapters share: lifetimes and error messages. */
 
 import { ArrayStorage, fromTypedArray } from "../core/arrays.js";
-import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
+import { classOf, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
+import type { FromTypedArrayOptions } from "../core/options.js";
 import { shared } from "../core/realm.js";
 import { releasing } from "../core/releasing.js";
 import { sameShape, sizeOf } from "../core/shape.js";
@@ -206,17 +207,18 @@ export function onCPU(library: string, held: Tensor): Tensor {
   });
 }
 
-/** A read-only tensor over an array that a library handed out, which `release` gives back. */
+/** A tensor over an array that a library handed out, which `release` gives back. */
 export function overArray(
   array: TypedArray,
-  dtype: DTypeName,
-  shape: readonly number[],
+  options: FromTypedArrayOptions,
   release: () => void,
+  readOnly = true,
 ): Tensor {
-  const checked = fromTypedArray(array, { dtype, shape });
+  const checked = fromTypedArray(array, options);
+  const { start, shape, strides } = checked;
   checked.release();
-  const place = { storage: new ArrayStorage(array, release), handle: 1, start: checked.start };
-  return new Tensor(checked.at(place, checked.shape, null, true));
+  const place = { storage: new ArrayStorage(array, release), handle: 1, start };
+  return new Tensor(checked.at(place, shape, strides, readOnly));
 }
 
 /** The same bytes in an array of another class. */

@@ -1,24 +1,60 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
  * ndarray (scijs) and objects of the same form, such as zarrita's chunks: `{ data, shape, stride,
- * offset }`, strides in elements. They share memory both ways, with any strides.
+ * offset }`, strides in elements. They share memory both ways, with any strides. Arrays of npyjs,
+ * numpy-ts and @stdlib/ndarray are taken: they have more fields, of which none is ignored that could
+ * change the elements.
  */
-import { type DataOf, type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
-import { listOf } from "../core/shape.js";
+import {
+  type DataOf,
+  type DType,
+  type DTypeName,
+  dtypeOfArray,
+  type TypedArray,
+} from "../core/dtype.js";
+import { textOf, UnsupportedError } from "../core/errors.js";
+import { listOf, sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import * as common from "./common.js";
 
-/** Elements with a shape; zarrita has no `offset`, @stdlib/ndarray has `strides`. */
+/** Elements with a shape; zarrita has no `offset`, others have `strides`. */
 export interface Strided {
   readonly data: unknown;
   readonly shape: ArrayLike<number>;
   readonly stride?: ArrayLike<number>;
   readonly strides?: ArrayLike<number>;
   readonly offset?: number;
+  /** Bools, complex numbers and float16 are in arrays of a class that does not say so. */
+  readonly dtype?: unknown;
+  /** Without strides: "column-major" of @stdlib/ndarray. ndarray has its axes here. */
+  readonly order?: unknown;
+  /** The same in npyjs. */
+  readonly fortranOrder?: boolean;
+  /** `READONLY` of @stdlib/ndarray. */
+  readonly flags?: any;
+  /** Of numpy-ts: its `offset`, and the `wasmRegion` of its memory. */
+  readonly storage?: any;
 }
+
+/** The fields above, and those that say the same once more. */
+const KNOWN =
+  /^(data|shape|strides?|offset|dtype|order|fortranOrder|flags|storage|base|size|length|dimension|ndims?|itemsize|nbytes|byteLength|BYTES_PER_ELEMENT|T|_.*)$/;
+
+/** DLPack's names of dtypes, by those of others; "": the class of `data` determines it. */
+const NAMES: { [name: string]: string } = {
+  array: "",
+  generic: "",
+  buffer: "",
+  binary: "uint8",
+  uint8c: "uint8",
+  uint8_clamped: "uint8",
+  bigint64: "int64",
+  biguint64: "uint64",
+  b1: "bool",
+};
+const KINDS: { [letter: string]: string } = { i: "int", u: "uint", f: "float", c: "complex" };
 
 /** What {@link toNdarray} makes without a library. */
 export interface Chunk<A = TypedArray> {
@@ -38,14 +74,15 @@ export interface FromNdarrayOptions extends common.TakeOptions {
 }
 
 /**
- * A tensor over the array's elements, without a copy. A `BoolArray` of zarrita is bool.
+ * A tensor over the array's elements, without a copy. A `BoolArray` of zarrita is bool; `dtype`,
+ * `order`, `fortranOrder` and `flags.READONLY` of other libraries' arrays count.
  *
  * @param _ndarray - not needed
  * @param value - an array of `ndarray` or zarrita, strides and offset in entries of its `data`, or
  * another object with the exchange protocol
  * @param options - `dtype`, and `copy`: true always copies, false never does
- * @throws UnsupportedError for data in other forms than typed arrays; RangeError for strides that
- * reach out of them
+ * @throws UnsupportedError for data in other forms than typed arrays, and for a field that is not
+ * known, since it may change the elements; RangeError for strides that reach out of them
  */
 export function fromNdarray(
   _ndarray: Ndarray | null,
@@ -54,20 +91,68 @@ export function fromNdarray(
 ): Tensor {
   if (!isStrided(value)) return common.takeOther(value, "{ data, shape, stride }", options);
   const { array, dtype } = elementsOf(value.data);
-  const { shape, offset = 0 } = value;
-  const strides = value.stride ?? value.strides;
-  const ours = common.shareOf(value, listOf(shape, "shape"));
+  for (const key of Object.keys(value)) {
+    const field = KNOWN.test(key) ? undefined : (value as any)[key];
+    if (field === undefined || typeof field === "function") continue;
+    throw new UnsupportedError(
+      `this array has the field ${key}, which may change its elements and is not known: pass ` +
+        "{ data, shape, stride, offset } alone",
+      { given: key },
+    );
+  }
+  const { shape, storage } = value;
+  const extents = listOf(shape, "shape");
+  const offset = value.offset ?? storage?.offset ?? 0;
+  const strides = stridesOf(value, extents);
+  const ours = common.shareOf(value, extents);
   const same = ours && `${ours.strides}` === `${strides}` && ours.dataOffset === offset;
   if (same && (options.dtype ?? ours.dtype) === ours.dtype)
     return common.copiedIf(options.copy, ours);
   ours?.release(); // another view of it by now
-  const made = Tensor.fromTypedArray(array, {
-    dtype: options.dtype ?? dtype,
-    shape,
+  const described = {
+    dtype: options.dtype ?? dtypeOf(value.dtype, array) ?? dtype,
+    shape: extents,
     offset,
     strides,
-  });
+  };
+  const { wasmRegion } = Object(storage);
+  const readOnly = value.flags?.READONLY === true;
+  if (!(wasmRegion || readOnly)) {
+    return common.copiedIf(options.copy, Tensor.fromTypedArray(array, described));
+  }
+  wasmRegion?.retain(); // numpy-ts frees it with the array
+  const made = common.lending(
+    () => wasmRegion?.release(),
+    (release) => common.overArray(array, described, release, readOnly),
+  );
   return common.copiedIf(options.copy, made);
+}
+
+/** The strides of an array, in elements; undefined in row-major order. */
+function stridesOf(value: Strided, shape: readonly number[]): ArrayLike<number> | undefined {
+  const { order = value.fortranOrder ? "F" : "C" } = value;
+  const strides = value.stride ?? value.strides;
+  if (shape.length === 0) return undefined; // @stdlib/ndarray has one stride then
+  if (strides || /^(C|row-major)$/.test(`${order}`)) return strides;
+  if (/^(F|column-major)$/.test(`${order}`)) {
+    return shape.map((_, axis) => sizeOf(shape.slice(0, axis)));
+  }
+  throw new UnsupportedError(`this array has the order ${textOf(order)} and no strides`, {
+    given: order,
+    needed: ["row-major", "column-major"],
+  });
+}
+
+/** The dtype of an array by its name for it; undefined if the class of `data` determines it. */
+function dtypeOf(given: unknown, array: TypedArray): DTypeName | undefined {
+  const [, text = "", kind, bytes] = /^[<|=]?(([iufc])(\d+)|.*)$/s.exec(
+    `${given ?? ""}`,
+  ) as RegExpExecArray;
+  const name = NAMES[text] ?? (kind ? `${KINDS[kind]}${8 * Number(bytes)}` : text);
+  const { name: own } = dtypeOfArray(array) as DType;
+  // npyjs converts float16, and so does numpy-ts in engines without a Float16Array.
+  if (name === "float16" && own === "float32") return own;
+  return (name as DTypeName) || undefined;
 }
 
 function isStrided(x: Strided | Exchangeable): x is Strided {

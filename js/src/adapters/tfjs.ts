@@ -142,15 +142,15 @@ function fromCPU(tf: Tf, backend: any, value: TfTensor, { copy }: common.TakeOpt
   return common.lending(keep(tf, value), (release) => {
     const { values } = backend.data.get(dataId);
     const { View } = dtypeNamed(dtype);
-    if (classOf(values) === View.name)
-      return common.overArray(values, dtype as DTypeName, shape, release);
+    const described = { dtype: dtype as DTypeName, shape };
+    if (classOf(values) === View.name) return common.overArray(values, described, release);
     common.refuseCopy(
       copy,
       `TensorFlow.js has this ${dtype} in another class of array: a copy is needed`,
     );
     const array = new View(values.length);
     (array as Float32Array).set(values);
-    return common.overArray(array, dtype as DTypeName, shape, release);
+    return common.overArray(array, described, release);
   });
 }
 
