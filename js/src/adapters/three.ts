@@ -138,14 +138,14 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
  * A tensor over the elements of an attribute, of shape [count, itemSize] ([count] for 1): its
  * array, or with a renderer the buffer on the GPU, which stays when the attribute is destroyed. One
  * of an interleaved buffer is strided, a `Float16BufferAttribute` is float16, and a normalized one has
- * its integers. A texture's data have the shape [height, width, channels], after [depth] if it has
+ * its integers. three.js pads items of 3 in storage attributes, whose `itemSize` is 4 then. A texture's data have the shape [height, width, channels], after [depth] if it has
  * one. Nothing is copied.
  *
  * @param three - the module `three/webgpu`
  * @param attribute - a `BufferAttribute` or a texture of data, or another object with the exchange
  * protocol
  * @param options - `renderer`, and `copy`: true always copies, false never does
- * @throws UnsupportedError if the renderer has no buffer for it yet, pads its items of 32 bits, or has
+ * @throws UnsupportedError if the renderer has no buffer for it yet, or has
  * replaced the bits of a `Float16BufferAttribute` by integers; for a texture with a renderer, and for
  * other than elements of a format's channels; RangeError for a texture with another number of them;
  * CopyError
@@ -180,7 +180,7 @@ export function fromThree(
     );
   }
   const step = found?._paddedItemSize ?? itemSize; // where items are not of whole words
-  checkItem(type.name, isInterleaved(attribute) || step !== itemSize ? 1 : itemSize);
+  common.checkDType("three.js on WebGPU", type.name, ON_GPU);
   if (step !== itemSize) place.strides = [step, 1];
   watchDestroy(backend);
   const made = common.lending(borrow(owner), (release) =>
@@ -279,15 +279,6 @@ function borrow(owner: object): () => void {
   };
 }
 
-function checkItem(dtype: string, itemSize: number): void {
-  common.checkDType("three.js on WebGPU", dtype, ON_GPU);
-  if (itemSize !== 3) return;
-  throw new UnsupportedError(
-    "three.js pads storage items of 3 elements to 4, as WGSL's vec3 is: use itemSize 1 or 4",
-    { given: 3 },
-  );
-}
-
 /**
  * An attribute of a tensor's elements: a `BufferAttribute` over its memory for a CPU tensor, or a
  * `StorageBufferAttribute` whose GPUBuffer the tensor's is; or with `kind` a texture of a CPU tensor's.
@@ -330,7 +321,13 @@ export function toThree<L extends Three, K extends Kind = "BufferAttribute">(
     }
     const { backend } = renderer;
     common.checkDevice("this renderer", held, backend.device);
-    checkItem(dtype, itemSize);
+    common.checkDType("three.js on WebGPU", dtype, ON_GPU);
+    if (itemSize === 3) {
+      throw new UnsupportedError(
+        "three.js pads storage items of 3 elements to 4, as WGSL's vec3 is: use itemSize 1 or 4",
+        { given: 3 },
+      );
+    }
     if (isHalf && (areBits || !(usage & VERTEX))) {
       throw new UnsupportedError(
         "three.js has float16 on WebGPU for drawing: pass usage: GPUBufferUsage.VERTEX, in an engine with " +

@@ -127,6 +127,24 @@ export async function mistakes_are_named(context) {
   await throws(find, "UnsupportedError", /has no GPUBuffer for the attribute/);
 }
 
+export async function positions_are_packed_and_storage_items_of_3_are_padded() {
+  const { THREE, renderer } = await libraries();
+  const values = VALUES.subarray(0, 6);
+  for (const [name, items, expected] of [
+    ["BufferAttribute", 3, values],
+    ["StorageBufferAttribute", 4, Float32Array.of(1, 2, 3, 0, 4, 5, 6, 0)],
+  ]) {
+    const attribute = new THREE[name](values.slice(), 3);
+    const { backend } = renderer;
+    if (items === 3) backend.createAttribute(attribute);
+    else backend.createStorageAttribute(attribute);
+    const tensor = fromThree(THREE, attribute, { renderer, copy: false });
+    equal([tensor.shape, await tensor.read()], [[2, items], expected]);
+    tensor.release();
+    backend.destroyAttribute(attribute);
+  }
+}
+
 export async function interleaved_attributes_are_strided(context) {
   const { THREE } = await libraries();
   // A position, a size and two coordinates for each of two points.

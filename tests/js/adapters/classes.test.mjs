@@ -5,6 +5,8 @@ import { afterEach, beforeEach, mock, test } from "node:test";
 import { WebGPUBackend } from "../../../build/libraries/node_modules/@tensorflow/tfjs-backend-webgpu/dist/tf-backend-webgpu.node.js";
 import * as ort from "../../../build/libraries/node_modules/onnxruntime-common/dist/esm/index.js";
 import * as THREE from "../../../build/libraries/node_modules/three/build/three.module.js";
+import * as GPU_THREE from "../../../build/libraries/node_modules/three/build/three.webgpu.js";
+import ThreeBackend from "../../../build/libraries/node_modules/three/src/renderers/webgpu/WebGPUBackend.js";
 import ndarray from "../../../build/libraries/site/ndarray.mjs";
 import { fromNdarray, toNdarray } from "../../../js/dist/adapters/ndarray.js";
 import { fromOrt } from "../../../js/dist/adapters/ort.js";
@@ -192,6 +194,39 @@ for (const [name, Attribute] of attributes) {
     }
   });
 }
+
+test("three.js: attributes on the GPU have their elements where the tensor says", () => {
+  globalThis.GPUBufferUsage ??= { COPY_SRC: 4, COPY_DST: 8, VERTEX: 32, STORAGE: 128 };
+  const renderer = { backend: new ThreeBackend() };
+  const { backend } = renderer;
+  backend.device = fakeDevice();
+  backend.device.createBuffer = (it) => {
+    const memory = new ArrayBuffer(it.size);
+    return { ...it, memory, getMappedRange: () => memory, unmap() {}, destroy() {} };
+  };
+  for (const name of ["", "Instanced", "Storage", "StorageInstanced"]) {
+    for (const View of [Float32Array, Int32Array, Uint32Array, Int16Array, Uint8Array]) {
+      for (const itemSize of [1, 2, 3, 4]) {
+        const values = View.from({ length: 12 }, (_, i) => i + 1);
+        const attribute = new GPU_THREE[`${name}BufferAttribute`](values, itemSize);
+        const { count } = attribute;
+        if (name.startsWith("Storage")) backend.createStorageAttribute(attribute);
+        else backend.createAttribute(attribute);
+        const tensor = fromThree(GPU_THREE, attribute, { renderer });
+        const [rows, items = 1] = tensor.shape;
+        assert.equal(rows, count);
+        assert.ok(items === itemSize || (items === 4 && name.startsWith("Storage")));
+        const memory = new (dtypeNamed(tensor.dtype).View)(tensor.buffer.memory);
+        const [step, next = 1] = tensor.strides;
+        for (const [i, value] of values.entries()) {
+          const [row, item] = [Math.floor(i / itemSize), i % itemSize];
+          assert.equal(memory[row * step + item * next], value, `${name} ${View.name} ${itemSize}`);
+        }
+        tensor.release();
+      }
+    }
+  }
+});
 
 test("three.js: interleaved halves are halves where their buffer says so", () => {
   const bits = Uint16Array.from([1.5, 2.5, -3, 4].map(THREE.DataUtils.toHalfFloat));
