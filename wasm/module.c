@@ -166,25 +166,29 @@ static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
   return 1;
 }
 
-/* Another dtype of the same width, or of contiguous bytes. None if the elements would
- * be misaligned. */
+/* Another dtype of the same width, or of contiguous bytes. None if bytes are misaligned
+ * as elements. */
 static PyObject *core_typed(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *obj;
   unsigned int packed;
   int padded;
   if (!PyArg_ParseTuple(args, "OIp", &obj, &packed, &padded)) return NULL;
-  dlw_tensor *tensor = dlw_import_buffer(obj, &DLW_ANY);
+  dlw_request request = {.copy = DLW_COPY_IF_NEEDED, .any_alignment = 1};
+  dlw_tensor *tensor = dlw_import_buffer(obj, &request);
   if (tensor == NULL) return NULL;
   DLTensor *dl = dlw_dl(tensor);
   uint32_t width = dlw_itemsize(dl->dtype);
   dl->dtype = dlw_dtype_unpack(packed);
   tensor->managed.flags |= padded_flag(padded);
   uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
-  if (join_bytes(dl, width, bits)) width = bits / 8;
+  int joined = join_bytes(dl, width, bits);
+  if (joined) width = bits / 8;
   /* Not before: as many elements the bytes would exceed the heap. */
   dlw_status status = dlw_check(dl, tensor->managed.flags);
   if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
-  if (status == DLW_OK && dlw_is_aligned(dl)) return dlw_tensor_object(tensor);
+  int aligned = dlw_is_aligned(dl);
+  if (status == DLW_OK && aligned) return dlw_tensor_object(tensor);
+  if (status == DLW_OK && !joined) status = DLW_MISALIGNED;
   if (status != DLW_OK) dlw_raise(status, dl);
   dlw_release_quietly(tensor);
   if (status != DLW_OK) return NULL;

@@ -2,8 +2,8 @@
 import { CPU_DEVICE } from "./device.js";
 import {
   type AnyTypedArray,
-  arrayHolds,
   bytesOf,
+  checkHolds,
   classOf,
   dtypeNamed,
   dtypeOfArray,
@@ -109,11 +109,7 @@ export function fromTypedArray(
   checkOptions<FromTypedArrayOptions>(options, verb, names, "shape: [2, 3]");
   checkAttached(array);
   const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
-  if (!arrayHolds(array, type)) {
-    throw new TypeError(
-      `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
-    );
-  }
+  checkHolds(array, type);
   const count = Math.floor(array.byteLength / type.step);
   const from = options.offset ?? 0;
   if (!Number.isInteger(from) || from < 0 || from > count) {

@@ -62,7 +62,7 @@ export type DTypeOf<A> = A extends Float32Array
                       : DTypeName;
 
 /**
- * The classes of arrays that elements of a dtype are taken from as they are, as {@link arrayHolds} knows
+ * The classes of arrays that elements of a dtype are taken from as they are, as {@link checkHolds} knows
  * them: that of `data`, bytes, and for elements of two bytes (which a vector's may be) a `Uint16Array`.
  */
 export type ArrayOf<D extends DTypeName> =
@@ -257,15 +257,12 @@ export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
   return dtypes.find((dtype) => dtype.View.name === tag);
 }
 
-/** Whether the bytes of `array` may be used as elements of `dtype`. */
-export function arrayHolds(array: ArrayBufferView, dtype: DType): boolean {
+/** Throws TypeError unless the bytes of `array` may be used as elements of `dtype`. */
+export function checkHolds(array: ArrayBufferView, { name, step, View }: DType): void {
   const tag = classOf(array);
-  return (
-    tag === dtype.View.name ||
-    tag === "Uint8Array" ||
-    tag === "Uint8ClampedArray" ||
-    (tag === "Uint16Array" && dtype.step === 2)
-  );
+  if (/^(Uint8|Uint8Clamped)Array$/.test(tag) || (tag === "Uint16Array" && step === 2)) return;
+  if (tag === View.name) return;
+  throw new TypeError(`a ${tag} does not hold ${name}: give a ${View.name} or raw bytes`);
 }
 
 /** The class's name, which works across realms (frames), unlike `instanceof`. */

@@ -8,7 +8,7 @@ import type {
 } from "../exchange/types.js";
 import type { AnyTypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
-import type { GPUBuffer, GPUDevice } from "./globals.js";
+import type { AbortSignal, GPUBuffer, GPUDevice } from "./globals.js";
 import type { ManagedTensor } from "./managed.js";
 import type { FromGPUBufferOptions, ToOptions } from "./options.js";
 
@@ -16,10 +16,11 @@ import type { FromGPUBufferOptions, ToOptions } from "./options.js";
 export interface DeviceLayer {
   upload(tensor: ManagedTensor, device: GPUDevice, options: ToOptions): ManagedTensor;
   write(target: ManagedTensor, source: ManagedTensor): void;
-  /** Reads tensors into outs, or new arrays. */
+  /** Reads tensors into outs, or new arrays; once `signal` is aborted, nobody sees its errors. */
   read<O extends AnyTypedArray | ManagedTensor>(
     tensors: readonly ManagedTensor[],
     outs: readonly (O | undefined)[],
+    signal?: AbortSignal,
   ): Promise<(O | AnyTypedArray)[]>;
   fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): ManagedTensor;
   bufferOf(tensor: ManagedTensor): GPUBuffer;

@@ -1,6 +1,6 @@
 /** Where elements are copied to: the outs of `read()`, and the tensors of `write()`. */
 import { canConvert, checkConversion, misfitOf } from "./convert.js";
-import type { AnyTypedArray } from "./dtype.js";
+import { type AnyTypedArray, checkHolds } from "./dtype.js";
 import { putBytes } from "./elements.js";
 import { UnsupportedError } from "./errors.js";
 import { deviceLayer } from "./layers.js";
@@ -27,7 +27,8 @@ export function checkOut(source: ManagedTensor, out: Out): void {
       `out has ${has} bytes (0: detached); ${source.toString()} needs ${needed}`,
     );
   }
-  if (!isArray && out.dtype.packed === source.dtype.packed && out.dtype !== source.dtype) {
+  if (isArray) checkHolds(out, source.dtype);
+  else if (out.dtype !== source.dtype) {
     throw new UnsupportedError(
       `${source.toString()} cannot be read into out: ${misfitOf(source.dtype, out.dtype)}; read() it, ` +
         "and write() that with convert: true",

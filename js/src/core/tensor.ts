@@ -36,7 +36,10 @@ import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
-/** Where `read()` may put elements: an array of the same number of bytes, or a CPU tensor. */
+/**
+ * Where `read()` may put elements: an array of as many bytes and of the class that `data` has, or of raw
+ * bytes, or a CPU tensor of the same dtype.
+ */
 export type Target = AnyTypedArray | Tensor;
 
 /**
@@ -434,11 +437,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * Copies the elements, in row-major order, into `out`.
    *
-   * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many. It
-   * keeps what it had if this throws. A tensor is held meanwhile; the owner of a typed array over
+   * @param out - a typed array of `nbytes` bytes, as `write()` takes them, or a writable row-major CPU
+   * tensor of as many, of the same dtype. It keeps what it had if this throws. A tensor is held meanwhile; the owner of a typed array over
    * WebAssembly memory is not
    * @returns `out`
-   * @throws RangeError for another size; UnsupportedError for another tensor; as without `out`
+   * @throws RangeError for another size; TypeError for an array of another class; UnsupportedError for
+   * another tensor; as without `out`
    */
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {

@@ -45,7 +45,7 @@ export async function produceAsync(
   if (gpu === null || device === undefined || device === gpu) return produce(tensor, request);
   needCopy(tensor, copy, `is not on ${nameOf(device)}`);
   const { dtype, shape } = tensor;
-  const [array] = await unlessAborted(deviceLayer().read([tensor], []), signal);
+  const [array] = await unlessAborted(deviceLayer().read([tensor], [], signal), signal);
   const padded = dtype.flags !== 0;
   const host = fromTypedArray(array as AnyTypedArray, { dtype: dtype.name, shape, padded });
   if (device === null) return handOut(host, true);

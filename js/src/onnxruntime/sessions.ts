@@ -22,6 +22,7 @@ import type { Tensor } from "../core/tensor.js";
 import type { Handle, Wait, Work } from "../pyodide/numbers.js";
 import type { Python } from "../pyodide/python.js";
 import { checkAlive, realDevice, useDevice as register } from "../webgpu/device.js";
+import { unseen } from "../webgpu/faults.js";
 import { slotOf } from "../webgpu/references.js";
 import { read } from "../webgpu/transfer.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
@@ -503,7 +504,8 @@ class Run {
         });
       }
     } catch (error) {
-      if (!this.#released) throw error; // else nobody waits for it
+      if (!this.#released) throw error;
+      unseen(error); // nobody waits for it
     } finally {
       this.#releaseAll();
     }

@@ -99,9 +99,9 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Ma
   const capacity = checkCount("capacity", options.capacity ?? (size - place.end < 16 ? rest : 0));
   const used = strides === null ? place.start + sizeOf(shape) * dtype.step : place.end;
   const end = Math.max(place.end, byteOffset + Math.min(capacity, rest));
-  const { release = null } = options;
+  const { release = null, readOnly } = options; // before there is a slot: getters may throw
   const handle = addSlot(record, recordOf(buffer), { release, used, end });
-  return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
+  return tensorOfSlot(handle, byteOffset, dtype, shape, readOnly === true, strides);
 }
 
 function checkCount(name: string, value: number): number {

@@ -215,11 +215,33 @@ export function failure(
   return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, { device, cause });
 }
 
+const again = new WeakMap<Error, () => void>();
+
+/** The fault of an error that nobody sees, though a read threw it, is reported as unread ones are. */
+export function unseen(error: unknown): void {
+  again.get(error as Error)?.();
+}
+
+/**
+ * Throws the first error of several jobs.
+ *
+ * @param isSeen - whether somebody sees it; nobody sees the others
+ */
+export function throwFirst(found: readonly PromiseSettledResult<unknown>[], isSeen = true): void {
+  const reasons = found.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+  for (const reason of reasons) if (!isSeen || reason !== reasons[0]) unseen(reason);
+  if (reasons.length > 0) throw reasons[0];
+}
+
 export function reportLater(
   record: DeviceRecord,
   fault: Fault,
   calledAt: number | undefined,
 ): void {
+  again.set(fault.error, () => {
+    fault.reported = false;
+    reportLater(record, fault, calledAt);
+  });
   const timer: unknown = setTimeout(() => {
     if (fault.reported) return;
     fault.reported = true;

@@ -1,4 +1,4 @@
-import { dtypeNamed } from "../core/dtype.js";
+import { classOf, dtypeNamed } from "../core/dtype.js";
 import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type {
   GPUDevice,
@@ -58,7 +58,8 @@ const DTYPES: readonly string[] = ["uint8", "float32"];
 
 /**
  * An image of the page as a tensor of shape [height, width, channels], without a copy through the
- * CPU. The pixels are those that the user sees: sRGB of 8 bits (also of a file of 16), turned as the
+ * CPU. The pixels are those that the user sees: sRGB of 8 bits (also of a file of 16, or a canvas of
+ * float16), turned as the
  * file says (EXIF), in the size of the file, however densely a `srcset` shows them (Firefox 153
  * scales an `<img>` by the density in its EXIF data). They are not
  * premultiplied by alpha, the first row is on top. Opaque canvases
@@ -70,8 +71,8 @@ const DTYPES: readonly string[] = ["uint8", "float32"];
  * @param source - read at the time of the call; keep it open until this resolves
  * @param options - `dtype` "uint8" or "float32", `channels` 4 or 3
  * @returns a tensor on `device`, which the caller releases
- * @throws UnsupportedError for sources without pixels (closed, not loaded, cross-origin), larger
- * than `maxTextureDimension2D`, or a `GPUTexture` that shaders cannot read; DeviceLostError;
+ * @throws UnsupportedError for sources without pixels (closed, not loaded, cross-origin), `ImageData` of
+ * float16, one larger than `maxTextureDimension2D`, or a `GPUTexture` that shaders cannot read; DeviceLostError;
  * TypeError for other sources; RangeError for other channels. Later GPU errors, such as for
  * another device's texture, are thrown by reading the tensor
  */
@@ -282,6 +283,14 @@ function describe(source: ImageSource, verb: string) {
     );
   }
   if (texture) checkTexture(texture);
+  const { data } = source as Partial<ImageData>;
+  if (kind === "ImageData" && classOf(data as Uint8ClampedArray) !== "Uint8ClampedArray") {
+    throw new UnsupportedError(
+      `${verb} would round this ImageData of float16 to 8 bits: upload its data, ` +
+        `Tensor.from(image.data, { shape: [${height}, ${width}, 4] })`,
+      { given: "float16", needed: "uint8" },
+    );
+  }
   const element = kind === "HTMLImageElement" ? (source as HTMLImageElement) : null;
   return { what: `${kind} of ${width} x ${height}`, width, height, texture, element };
 }

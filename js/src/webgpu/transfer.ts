@@ -11,7 +11,7 @@ import type { Needs } from "../exchange/types.js";
 import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
 import { checkUsage, checkWholeWords, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
-import { mapAfter, operate, readMapped } from "./faults.js";
+import { mapAfter, operate, readMapped, throwFirst } from "./faults.js";
 import { type AllocateOptions, makeBuffer } from "./making.js";
 import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import {
@@ -148,9 +148,7 @@ export async function read<O extends Out>(
       if (!tensor.isOnGPU) readInto(targets[i] as Out, tensor);
     };
     const jobs = [...tensors.map(readHost), ...batches.map(readBatch)];
-    for (const job of await Promise.allSettled<unknown>(jobs)) {
-      if (job.status === "rejected") throw job.reason;
-    }
+    throwFirst(await Promise.allSettled<unknown>(jobs), !signal?.aborted);
     return targets;
   } finally {
     signal?.removeEventListener("abort", releaseAll);

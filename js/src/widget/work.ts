@@ -11,7 +11,7 @@ import type { Argument } from "../webgpu/checks/calls.js";
 import * as compiling from "../webgpu/compiling.js";
 import { useDevice } from "../webgpu/device.js";
 import { loadExplanations } from "../webgpu/explanations.js";
-import { calledAt } from "../webgpu/faults.js";
+import { calledAt, throwFirst } from "../webgpu/faults.js";
 import { Kernel } from "../webgpu/kernel.js";
 import { openOutcomes, setOutcome } from "../webgpu/record.js";
 import { extentOf } from "../webgpu/references.js";
@@ -364,7 +364,7 @@ export class Work {
     const found = await Promise.allSettled(elements);
     const targets = found.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
     try {
-      for (const each of found) if (each.status === "rejected") throw each.reason;
+      throwFirst(found);
       await Promise.all(targets.map((tensor, i) => this.page.send(names[i] as string, tensor)));
     } finally {
       for (const target of targets) target.release();

@@ -91,10 +91,15 @@ class DType(str):
     __hash__ = str.__hash__
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, str):
+        kind = type(other)
+        if not issubclass(kind, str):
+            if not (issubclass(kind, type) or "dtype" in kind.__name__.lower()):
+                return NotImplemented  # a Path or a file may have the name of a dtype
             try:
                 other = parse_dtype(other)
-            except TypeError:
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001 - its attributes are foreign code
                 return NotImplemented
         return str.__eq__(self, other)
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from .. import _core
-from .._backends.calls import Call, calling
+from .._backends.calls import Call, calling, warn_at
 
 _CLASSES: dict[str, type[Exception]] = {
     "CopyError": _core.CopyError,
@@ -16,6 +16,7 @@ _CLASSES: dict[str, type[Exception]] = {
     "ReleasedError": _core.ReleasedError,
     "TypeError": TypeError,
 }
+_FAULTS = "KernelError", "DeviceError"
 
 
 class Sites:
@@ -110,8 +111,12 @@ class Replies:
         if type(number) is not int or not 0 < number <= self._last:
             raise BufferError(f"the page answers {number!r:.50}, which was not asked")
         reply = self._open.get(number)
-        if reply is None:
-            return  # nobody waits for it any more
+        if reply is None:  # nobody waits for it any more, or for its error
+            error = body.get("error")
+            if isinstance(error, dict) and error.get("name") in _FAULTS:
+                place = sites.of(error.get("site")) or ("<unknown>", 0)
+                warn_at(str(error.get("message"))[:10_000], *place)
+            return
         value = body.get("value")
         if "error" in body:
             end(reply, exception_of(body["error"], sites))

@@ -84,8 +84,9 @@ def numbers(array: Array) -> Array:
     return array
 
 
-def adopt_array(x: Any, copied: bool) -> _core.Tensor | None:
-    """A Tensor over an array of a dtype that NumPy does not export; None for others.
+def adopt_array(x: Any, copied: bool, borrowing: bool) -> _core.Tensor | None:
+    """A Tensor over an array of a dtype that NumPy does not export; None for others, and
+    for subclasses whose own `__dlpack__` refused, unless it is not asked (`borrowing`).
     With `copied` a misaligned array is copied, else it raises BufferError.
 
     Sub-byte elements of ml_dtypes take a byte each: the tensor is `padded`.
@@ -93,12 +94,15 @@ def adopt_array(x: Any, copied: bool) -> _core.Tensor | None:
     dtype = named_dtype(getattr(x, "dtype", None))
     if dtype is None:
         return None
+    import numpy as np
+
+    own = isinstance(x, np.ndarray) and type(x).__dlpack__ is not np.ndarray.__dlpack__
+    if own and not borrowing:
+        return None
     raw = x.view(f"u{dtype.itemsize}")
     if raw.shape != x.shape:  # JAX's sub-byte elements share bytes
         return None
     if copied:
-        import numpy as np
-
         raw = np.require(raw, requirements="A")
     return _core._typed(raw, dtype._packed, dtype.bits < 8)
 

@@ -40,7 +40,7 @@ def explain(
     if lost:
         return error
     try:
-        tensor = adopt_array(x, copied)
+        tensor = adopt_array(x, copied, borrowing)
     except BufferError as misaligned:
         return _in_place_of(error, misaligned)
     if tensor is None and not borrowing:

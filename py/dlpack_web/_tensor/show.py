@@ -252,17 +252,26 @@ def text(tensor: Any) -> str:
     except _NotShownError as how:
         return f"Tensor({facts}), {how}"
     except Exception as error:  # noqa: BLE001 - of the GPU, or of the memory's owner
-        return f"Tensor({facts}), not readable: {type(error).__name__}: {error}"
+        return f"Tensor({facts}), {_why(error)}"
 
 
-def elements(tensor: Any) -> str:
-    """The elements alone; "" if they cannot be shown."""
+def _why(error: Exception) -> str:
+    return f"not readable: {type(error).__name__}: {error}"
+
+
+def elements(tensor: Any, picture: Array | str = "") -> str:
+    """The elements alone, or why they cannot be read unless the picture says it: a read
+    that failed counts as reported. "" if the picture says how to get them."""
     try:
         return "".join(_elements(tensor, ""))
-    except MemoryError:
+    except (MemoryError, ReleasedError):
         raise
-    except Exception:  # noqa: BLE001 - the picture's place says why
+    except _NotShownError:
         return ""
+    except Exception as error:  # noqa: BLE001 - of the GPU, or of the memory's owner
+        why = _why(error)
+        said = isinstance(picture, str) and picture and picture in why
+        return "" if said else why
 
 
 def _elements(tensor: Any, prefix: str = "Tensor(") -> tuple[str, str]:

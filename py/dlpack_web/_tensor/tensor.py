@@ -407,7 +407,7 @@ class Tensor(ArrowExport, Facts):
         try:
             facts, picture = show.table(self), show.picture(self)
             if self.device.is_host or isinstance(picture, str):
-                elements = show.elements(self)
+                elements = show.elements(self, picture)
             else:  # what was read shows both
                 with share(picture) as read:
                     elements = show.elements(read)

@@ -187,7 +187,7 @@ test("elements of whole bytes are never padded, whatever is asked for", () => {
   }
 });
 
-test("a read into a tensor of another dtype writes its bits alone", async () => {
+test("a read into elements that share their last byte writes their bits alone", async () => {
   const array = Uint8Array.of(0x21, 0x43);
   const four = Tensor.fromTypedArray(array, { dtype: "uint4" });
   const three = four.slice([0, 3]); // its last byte is shared
@@ -201,7 +201,12 @@ test("a read into a tensor of another dtype writes its bits alone", async () => 
       [255, 255],
     ],
   );
-  await four.read(bytes);
-  assert.deepEqual([...bytes.data], [0x21, 0x43]);
-  for (const each of [four, three, bytes]) each.release();
+  const refused = { name: "UnsupportedError", message: /shape and dtype must be the same/ };
+  await assert.rejects(four.read(bytes), refused);
+  await assert.rejects(bytes.read(four), refused);
+  const other = Tensor.fromTypedArray(Uint8Array.of(255, 255), { dtype: "uint4" });
+  const part = other.slice([0, 3]);
+  await three.read(part);
+  assert.deepEqual([...other.data], [0x21, 0xf3]);
+  for (const each of [four, three, bytes, other, part]) each.release();
 });

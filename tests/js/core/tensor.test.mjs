@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
+import { dtypeNamed, dtypes } from "../../../js/dist/core/dtype.js";
 import {
   DeviceError,
   DLPackError,
@@ -137,6 +138,52 @@ test("read() copies once, into a new array or a given one", async () => {
   assert.deepEqual(out, tensor.data);
   await assert.rejects(tensor.read(new Float32Array(5)), { name: "RangeError", message: /20.*24/ });
   tensor.release();
+});
+
+test("read() takes the arrays and tensors that write() takes", async () => {
+  const words = [8, 16, 32].flatMap((bits) => [`Int${bits}`, `Uint${bits}`]);
+  const names = [
+    ...words,
+    "Uint8Clamped",
+    "Float16",
+    "Float32",
+    "Float64",
+    "BigInt64",
+    "BigUint64",
+  ];
+  const classes = names.flatMap((name) => globalThis[`${name}Array`] ?? []);
+  const whole = dtypes.filter(({ step }) => 16 % step === 0);
+  const kinds = [...whole.map(({ name }) => name), "float32x4", "float16x2", "uint8x4"];
+  const gpu = fakeDevice();
+  for (const dtype of kinds) {
+    const tensor = Tensor.fromTypedArray(new Uint8Array(16), { dtype });
+    const there = tensor.to(gpu);
+    const outs = classes.map((Class) => new Class(16 / Class.BYTES_PER_ELEMENT));
+    const others = kinds.map((name) => Tensor.fromTypedArray(new Uint8Array(16), { dtype: name }));
+    for (const out of [...outs, ...others]) {
+      let refused;
+      try {
+        tensor.write(out);
+      } catch ({ name }) {
+        refused = name;
+      }
+      const { View, step } = dtypeNamed(dtype);
+      const { name } = out.constructor;
+      const what = `${dtype} into ${name} ${out.dtype ?? ""}`;
+      const bits = [
+        View.name,
+        "Uint8Array",
+        "Uint8ClampedArray",
+        ...(step === 2 ? ["Uint16Array"] : []),
+      ];
+      assert.equal(refused === undefined, out.dtype === dtype || bits.includes(name), what);
+      for (const source of [tensor, there]) {
+        if (refused) await assert.rejects(source.read(out), { name: refused }, what);
+        else assert.equal(await source.read(out), out);
+      }
+    }
+    for (const each of [tensor, there, ...others]) each.release();
+  }
 });
 
 test("released tensors refuse whatever touches memory", async () => {

@@ -270,6 +270,29 @@ for (const [what, options, error] of [
 
 test("fromGPUBuffer refuses what is no buffer", () => {
   assert.throws(() => over({}, fakeDevice()), { name: "TypeError", message: /GPUBuffer/ });
+  const slots = webgpu.stats().reduce((sum, { buffers }) => sum + buffers, 0);
+  for (const name of [
+    "device",
+    "shape",
+    "dtype",
+    "byteOffset",
+    "capacity",
+    "readOnly",
+    "release",
+  ]) {
+    const options = Object.defineProperty({ shape: [4], dtype: "float32" }, name, {
+      enumerable: true,
+      get() {
+        throw new Error(`no ${name}`);
+      },
+    });
+    const given = name === "device" ? options : Object.assign(options, { device: fakeDevice() });
+    assert.throws(() => Tensor.fromGPUBuffer(fakeBuffer(16), given), { message: `no ${name}` });
+  }
+  assert.equal(
+    webgpu.stats().reduce((sum, { buffers }) => sum + buffers, 0),
+    slots,
+  );
 });
 
 test("dtypes are not converted to any other", () => {

@@ -122,6 +122,26 @@ def test_borrowed_buffer_is_pinned():
     data.append(1)
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "complex32", "int4"])
+def test_what_a_subclass_refuses_is_refused(kind):
+    """Also of dtypes that NumPy itself does not export."""
+
+    class Refusing(np.ndarray):
+        def __dlpack__(self, **options):
+            raise BufferError("mine")
+
+    class Plain(np.ndarray):
+        pass
+
+    package = np if kind == "float32" else pytest.importorskip("ml_dtypes")
+    array = np.zeros(3, getattr(package, kind))
+    for copy in (None, True):
+        with pytest.raises(BufferError, match="mine"):
+            dlw.from_dlpack(array.view(Refusing), copy=copy)
+        dlw.from_dlpack(array.view(Plain), copy=copy).release()
+    dlw.from_buffer(array.view(Refusing)).release()  # which asks its buffer
+
+
 @pytest.mark.parametrize("ndim", [1, 5, 32, 64])
 def test_many_dimensions(ndim):
     if ndim > 32 and np.lib.NumpyVersion(np.__version__) < "2.0.0":

@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,6 +48,66 @@ def test_buffer_format_is_numpys(np_row):
 def packed_bytes(row, count=6):
     """DLPack 1.3: elements of less than a byte share bytes."""
     return -(-count * row["bits"] * row["lanes"] // 8)
+
+
+def test_elements_are_aligned_as_their_package_says(dtype):
+    """Complex numbers are pairs: those of 4 bytes need 2."""
+    package = np
+    if not hasattr(np, dtype["name"]) or dtype["name"].startswith("bcomplex"):
+        package = pytest.importorskip("ml_dtypes")
+    kind = np.dtype(getattr(package, dtype["name"].replace("bool", "bool_")))
+    memory = np.zeros(8 + 4 * kind.itemsize, "u1")
+    memory = memory[-memory.ctypes.data % 8 :][: 4 * kind.itemsize]
+    for start in range(1, kind.itemsize + 1):
+        array = memory[start:][: 3 * kind.itemsize - 1].view("u1")
+        array = np.ndarray(2, kind, array.data)
+        aligned = start % kind.alignment == 0
+        if aligned:
+            with dlw.from_dlpack(array, copy=False) as tensor:
+                assert tensor.dtype == dtype["name"]
+        else:
+            with pytest.raises(
+                BufferError, match=f"not aligned to {kind.alignment} bytes"
+            ):
+                dlw.from_dlpack(array)
+        dlw.from_dlpack(array, copy=True).release()
+
+
+def test_a_dtype_is_compared_with_anything():
+    """Foreign attributes are foreign code, and a name alone is no dtype."""
+
+    class Hostile:
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+    class HostileDType(Hostile):
+        pass
+
+    class Named:
+        name = __name__ = "float32"
+
+    class Float32DType(Named):
+        pass
+
+    dtype = dlw.DType("float32")
+    for same in ("float32", np.float32, np.dtype("f4"), Float32DType()):
+        assert dtype == same
+        assert not dtype != same  # noqa: SIM202 - another operator
+        assert dtype != np.float64
+    others = [
+        Path("float32"),
+        Named(),
+        Hostile(),
+        HostileDType(),
+        None,
+        1,
+        [],
+        "float64",
+    ]
+    for other in others:
+        assert dtype != other
+        assert not dtype == other  # noqa: SIM201 - another operator
+    assert dtype in ("a", Path("float32"), Hostile(), np.float32)
 
 
 def test_empty_has_dtype_and_alignment(dtype):

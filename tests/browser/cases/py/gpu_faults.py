@@ -184,6 +184,41 @@ async def test_what_was_read_is_no_warning():
     assert told == []
 
 
+SHOWN = (
+    str,
+    format,
+    dlw.Tensor._repr_html_,
+    lambda t: t._repr_mimebundle_()["text/html"],
+)
+
+
+@pytest.mark.parametrize("length", [3, 5000, 1 << 20])
+@pytest.mark.parametrize("show", SHOWN, ids=["str", "format", "html", "notebook"])
+def test_what_is_shown_has_the_error(length, show):
+    """A read that shows nothing of its error would count as reported."""
+    with on_gpu(length) as whole, whole[::-1] as view:
+        kernel_of("wrong", label="shown")(whole, workgroups=(3, 1, 1))
+        for tensor in (whole, view):
+            text = show(tensor)
+            assert text.count('kernel "shown"') == 1, text
+
+
+async def test_a_read_that_is_given_up_does_not_report():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with on_gpu() as tensor:
+            kernel_of("wrong", label="given up")(tensor)
+            reading = asyncio.ensure_future(tensor.to_host())
+            await asyncio.sleep(0)
+            reading.cancel()
+            await asyncio.wait([reading])
+        for _ in range(600):
+            await asyncio.sleep(0.1)
+            if told:
+                break
+    assert ['kernel "given up"' in str(one.message) for one in told] == [True]
+
+
 def test_waiting_for_it_raises_as_well():
     with on_gpu() as tensor:
         kernel_of("wrong", label="blocking")(tensor)
