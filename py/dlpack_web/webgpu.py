@@ -220,8 +220,9 @@ async def from_image(
 
     The pixels are what the user sees: all that the file has, however densely a srcset shows
     an <img>, turned as its EXIF data says, which Pillow does not do itself (Firefox 153
-    scales an <img> by the density in it). A page shows files of 16 bits with 8. On the desktop those raise BufferError, as Pillow's modes
-    "I;16", "I" and "F" do: scale their values first.
+    scales an <img> by the density in it). A page shows files of 16 bits with 8; ImageData of
+    float16 raises BufferError. On the desktop files of 16 bits do, as Pillow's modes "I;16",
+    "I" and "F" do: scale their values first.
 
     Pixels are sRGB and not premultiplied by alpha. Opaque canvases and bitmaps, ImageData,
     and an ImageBitmap made with premultiplyAlpha="none" keep every byte (except that bitmap

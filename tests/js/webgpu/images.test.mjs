@@ -141,6 +141,11 @@ test("pixels are taken by workgroups of 64 words, in rows that the device has", 
     height,
     data: new Uint8ClampedArray(4 * width * height),
   });
+  const half = { ...picture(2, 3), data: { [Symbol.toStringTag]: "Float16Array" } };
+  await assert.rejects(webgpu.fromImage(gpu, half), {
+    name: "UnsupportedError",
+    message: /^fromImage would round this ImageData of float16 .* shape: \[3, 2, 4\]/,
+  });
   const first = picture(2, 3);
   (await webgpu.fromImage(gpu, first)).release();
   assert.deepEqual(log.written, [[first.data, { bytesPerRow: 8 }, [2, 3]]]);

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
-import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { EXCHANGE_ASYNC } from "../../../js/dist/exchange/index.js";
+import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import * as transfer from "../../../js/dist/webgpu/transfer.js";
 import { writeWords } from "../../../js/dist/webgpu/upload.js";
 import { Random } from "../../fuzz/js/random.mjs";
@@ -172,6 +173,48 @@ test("an error that the GPU reports of a read is thrown by that read, and told t
   assert.equal(logged.mock.callCount(), 0);
   assert.deepEqual(await gpu.read(), sequence(8));
   gpu.release();
+});
+
+test("an error of a read that nobody sees is reported later", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const gpus = [0, 1].map(() => fakeGPU());
+  const told = [];
+  const stops = gpus.map(({ device }, i) =>
+    webgpu.listenForFaults(device, ({ message }) => told.push([i, /wrong \d/.exec(message)[0]])),
+  );
+  const tensors = gpus.map(({ device }) => uploaded(device, 8));
+  const [one, other] = tensors;
+  const failing = (...numbers) => {
+    for (const [i, number] of numbers.entries())
+      gpus[i].fail.scope = { message: `wrong ${number}` };
+  };
+  failing(1, 2); // of two devices, one is thrown
+  await assert.rejects(read([one, other], []), /wrong 1/);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(told.splice(0), [[1, "wrong 2"]]);
+  failing(3); // of an aborted read, none is seen
+  const controller = new AbortController();
+  const reading = read([one], [], controller.signal);
+  controller.abort();
+  await assert.rejects(reading);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(told.splice(0), [[0, "wrong 3"]]);
+  failing(4);
+  const ended = new AbortController();
+  const request = { device: null, signal: ended.signal };
+  const exchange = one[EXCHANGE_ASYNC](request);
+  ended.abort();
+  await assert.rejects(exchange, { name: "AbortError" });
+  for (let i = 0; i < 20; i++) await null; // the read goes on
+  t.mock.timers.tick(1000);
+  assert.deepEqual(told.splice(0), [[0, "wrong 4"]]);
+  failing(5, 6);
+  await assert.rejects(one.read(), /wrong 5/);
+  await assert.rejects(other.read(), /wrong 6/);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(told, []);
+  for (const each of tensors) each.release();
+  for (const stop of stops) stop();
 });
 
 test("targets are checked before the GPU is asked", async () => {

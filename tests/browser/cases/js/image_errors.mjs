@@ -91,6 +91,17 @@ export async function canvases_that_are_taken_or_none(context) {
   });
 }
 
+export async function image_data_of_float16_is_not_rounded(context) {
+  let image;
+  try {
+    image = new ImageData(2, 3, { pixelFormat: "rgba-float16" });
+  } catch {} // some browsers ignore the option, and others refuse it
+  if (!image || image.data instanceof Uint8ClampedArray) return;
+  const device = await deviceOf(context);
+  const taken = () => context.library.webgpu.fromImage(device, image);
+  await throws(taken, "UnsupportedError", /would round this ImageData of float16/);
+}
+
 export async function lost_devices_are_named(context) {
   const { bridge, library } = context;
   const { fromImage, requestDevice, toCanvas, toTexture } = library.webgpu;
