@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { liveTensors } from "../../../js/dist/index.js";
 import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
-import { useDevice } from "../../../js/dist/webgpu/device.js";
+import { listenForFaults, useDevice } from "../../../js/dist/webgpu/device.js";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
 import { Work } from "../../../js/dist/widget/work.js";
 import { fakeDevice } from "../fake_device.mjs";
@@ -60,6 +60,22 @@ test("what waits for cancelled elements fails, and what follows goes on", async 
   assert.equal(liveTensors(), before);
   for (const name of ["t2", "w4", "t1"]) arrive(name); // too late
   assert.equal(liveTensors(), before);
+  work.end();
+});
+
+test("of a read of several, one error is the answer, and the others are reported", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const told = [];
+  const stop = listenForFaults(device, ({ message }) => told.push(/wrong \d/.exec(message)?.[0]));
+  for (const id of [1, 2]) work.add({ op: "empty", id, shape: [4], dtype: "float32" });
+  let count = 0;
+  device.popErrorScope = async () => ({ message: `wrong ${++count}` });
+  work.add({ op: "read", what: [view(1), view(2)], names: ["r", "s"], site: 1, reply: 7 });
+  await turn();
+  assert.match(replies[0][1], /wrong 1/);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(told, ["wrong 2"]);
+  stop();
   work.end();
 });
 

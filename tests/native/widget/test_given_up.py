@@ -150,6 +150,25 @@ def test_a_reading_that_nobody_finishes_is_over():
     t.release()
 
 
+@pytest.mark.parametrize("name", ["KernelError", "DeviceError", "DLPackError"])
+def test_an_error_of_the_gpu_that_nobody_waits_for_is_a_warning(name):
+    """The page counts it as reported when it answers."""
+    page = Hostile()
+
+    async def given_up():
+        task = await page.ask()
+        await cancelled(task, page.host.link)
+
+    asyncio.run(given_up())
+    page.page.reply(page.op, error={"name": name, "message": "it is wrong", "site": 1})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        page.channel.deliver()
+    expected = [] if name == "DLPackError" else ["it is wrong"]
+    assert [str(each.message) for each in told] == expected
+    page.tensor.release()
+
+
 # --- pages that do what they must not -------------------------------------------------------
 
 
