@@ -586,6 +586,13 @@ VECTORS.append(
 good("npz with other files", zipped({"a.npy": WHOLE, "readme.txt": b"hello"}), {"a": a})
 good("npz in a folder", zipped({"b/a.npy": WHOLE}), {"b/a": a})
 good("npz without anything", zipped({}), {})
+files = {"archive/data.pkl": b"hello", "archive/data/0": b"four"}
+bad("zip of PyTorch", zipped(files), "a file of PyTorch: torch.load")
+bad(
+    "zip without arrays",
+    zipped({"readme.txt": b"hello"}),
+    "a zip without a .npy file among its 1",
+)
 
 
 def patched(file, at, value, size=4):

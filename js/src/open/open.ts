@@ -353,6 +353,15 @@ async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Pro
     if (!member.name.endsWith(".npy")) continue; // not an array
     held.push(await heldIn(source, member, signal));
   }
+  if (held.length === 0 && members.length > 0) {
+    const isTorch = members.some(({ name }) => name.endsWith("data.pkl"));
+    throw malformed(
+      source.name,
+      isTorch
+        ? "it is a file of PyTorch: torch.load() it, and save its tensors as safetensors"
+        : `it is a zip without a .npy file among its ${members.length}: save arrays with np.savez()`,
+    );
+  }
   const contents = [{ reader: new Reader(source), entries: held }];
   return new TensorFile(source.name, contents, {}, options);
 }

@@ -30,6 +30,14 @@ class Archive:
             self._zip = zipfile.ZipFile(_Bounded(file.stream()))
         infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
         arrays = [info for info in infos if info.filename.endswith(".npy")]
+        if infos and not arrays:
+            malformed(
+                file.name,
+                "it is a file of PyTorch: torch.load() it, and save its tensors as safetensors"
+                if any(info.filename.endswith("data.pkl") for info in infos)
+                else f"it is a zip without a .npy file among its {len(infos)}: save arrays "
+                "with np.savez()",
+            )
         self._infos = {info.filename[:-4]: info for info in arrays}
         times = Counter(info.filename[:-4] for info in arrays)
         self.entries = [self._described(name, times[name]) for name in self._infos]
