@@ -54,7 +54,7 @@ async function main([command, file, ...more]: readonly string[]): Promise<number
   }
   if (typeof consume === "function") {
     const take = consume as ConsumerOptions["consume"];
-    const report = await consumerConformance({ consume: take, device, dtypes });
+    const report = await consumerConformance({ consume: take, device, dtypes, requestDevice });
     ok = print("consumer", report) && ok;
   }
   return ok ? 0 : 1;

@@ -112,6 +112,7 @@ export async function consumerConformance(options: ConsumerOptions): Promise<Rep
   const {
     consume,
     device,
+    requestDevice,
     dtypes = DTYPES,
     timeoutMs = 10_000,
   } = Object(options) as ConsumerOptions;
@@ -122,7 +123,7 @@ export async function consumerConformance(options: ConsumerOptions): Promise<Rep
   }
   if (typeof consume === "function") {
     for (const where of device ? [null, device] : [null]) {
-      await new Tests(consume, where, book).run(kinds);
+      await new Tests(consume, where, book, requestDevice).run(kinds);
     }
   }
   if (!book.passed("M1") && book.report().ok) {
@@ -140,6 +141,7 @@ class Tests {
     readonly consume: ConsumerOptions["consume"],
     readonly device: DeviceLike | null,
     readonly book: Book,
+    readonly requestDevice?: ConsumerOptions["requestDevice"],
   ) {
     this.#name = device ? "GPU" : "CPU";
   }
@@ -271,6 +273,23 @@ class Tests {
         `after the loss of the device it ${"got" in outcome ? "gave elements" : `threw ${show(outcome.error)}`}`,
       );
     });
+    await this.#loses();
+  }
+
+  /** The device is lost before the elements have been read back. */
+  async #loses(): Promise<void> {
+    const lose = async () => {
+      const device = (await this.requestDevice?.()) ?? skip("requestDevice was not given");
+      const offer = new Offer({ meanwhile: () => device.destroy?.() }, device, this.#base);
+      const there = new Tests(this.consume, device, this.book);
+      const outcome = await there.#outcome(offer, undefined);
+      const { holds, released } = offer.counts;
+      if (released < holds) broken("X2", "release() was not called after an error");
+      const { error = "elements" } = outcome as { error?: unknown };
+      if (nameOf(error) === "DeviceLostError") return;
+      broken("E4", `a device that was lost while it was read led to ${show(error)}`);
+    };
+    await this.book.check("E4", this.#name, lose, { after: ["E3", ...SEEN] });
   }
 
   /** `flush()` and `release()` that call the same consumer with another tensor. */

@@ -2,6 +2,7 @@
 import { overlap } from "./fields.js";
 import { broken } from "./report.js";
 import { brief, COPIED, EXCLUSIVE, expect, type Held, type Subject, type Trial } from "./trial.js";
+import type { DeviceLike } from "./types.js";
 
 /** Asks for a hold; undefined if it was refused as it may be. */
 export type Take = (request: object) => Promise<Held | undefined>;
@@ -56,17 +57,39 @@ export async function devices(trial: Trial): Promise<void> {
   const there = await trial.hold(subject, { device: trial.device });
   await expect(there, subject, "R3");
   there.release();
-  const other = trial.device ? null : trial.options.device;
-  if (!other && !trial.device) return;
-  for (const copy of [undefined, false, true]) {
-    const names = copy === undefined ? ["DeviceError"] : ["DeviceError", REFUSED[`${copy}`]];
-    const take: Take = (request) => trial.attempt(subject, request, ...(names as string[]));
-    (await honest(subject, { device: other, copy }, take, "R3"))?.release(false);
-  }
+  await elsewhere(trial, subject, "R3", (...request) => trial.attempt(subject, ...request));
+  if (!trial.device) return;
+  const unknown = { device: {} }; // nothing can be there, however it is refused
+  const answer = await trial.ask(subject, unknown).catch(() => undefined);
+  if (answer) trial.answered(answer, subject, unknown);
 }
 
 /** By what name a request may be refused, by its `copy`. */
-export const REFUSED: Record<string, string> = { false: "CopyError", true: "UnsupportedError" };
+const REFUSED: Record<string, string> = { false: "CopyError", true: "UnsupportedError" };
+
+/** Asks for the elements on each other device: the CPU, the GPU, a second GPUDevice. */
+export async function elsewhere(
+  { device, options, known }: Trial,
+  subject: Subject,
+  rule: string,
+  attempt: (request: object, ...names: string[]) => Promise<Held | undefined>,
+): Promise<void> {
+  const second: DeviceLike | null | undefined = device && (await options.requestDevice?.());
+  const others = device ? [null, second] : [options.device ?? undefined];
+  try {
+    for (const other of others.filter((each) => each !== undefined)) {
+      for (const copy of [undefined, false, true]) {
+        const names = ["DeviceError", REFUSED[`${copy}`] ?? "DeviceError"];
+        const take: Take = (each) => attempt(each, ...names);
+        const held = await honest(subject, { device: other, copy }, take, rule);
+        held?.release(false);
+        if (held && rule === "M3" && other !== second && !copy) known.moves = { device: other };
+      }
+    }
+  } finally {
+    second?.destroy?.();
+  }
+}
 
 export async function writing(trial: Trial): Promise<unknown> {
   const subject = await trial.make();

@@ -1,7 +1,7 @@
 /** Work that fails, and devices that are lost (E1, E2, E4). */
 import { broken, isThenable, nameOf, show, skip } from "./report.js";
 import { leavesNone, showsHolds } from "./requests.js";
-import { eventually, flush, type Held, type Subject, Trial } from "./trial.js";
+import { eventually, expect, flush, type Held, type Subject, Trial } from "./trial.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC } from "./types.js";
 
 /** The names of X1, without that of faults. */
@@ -52,13 +52,18 @@ async function faulty(trial: Trial): Promise<Subject> {
   return subject ?? skip("makeFaulty gave undefined");
 }
 
-/** Elements of work that failed. */
+/** Elements of work that failed, and copies of those. */
 export async function fault(trial: Trial): Promise<void> {
+  for (const request of [{}, { copy: true }]) await faultOfAnswer(trial, request);
+}
+
+async function faultOfAnswer(trial: Trial, request: object): Promise<void> {
   const subject = await faulty(trial);
   let held: Held;
   try {
-    held = await trial.hold(subject);
+    held = await trial.hold(subject, request);
   } catch (error) {
+    if ("copy" in request && nameOf(error) === "UnsupportedError") return;
     return checkName(error); // it is known already
   }
   if (!held.fields.fault) skip("it has no fault()");
@@ -73,9 +78,11 @@ export async function fault(trial: Trial): Promise<void> {
   if ((await late) === null) broken("E2", "fault() gave null after release()");
 }
 
-/** E1: a fault that is known is thrown. */
+/** E1: a fault that is known is thrown, and a read-back waits for one that is pending. */
 export async function knownFault(trial: Trial): Promise<void> {
   const subject = await faulty(trial);
+  const { moves } = trial.known;
+  const readBack = moves && (await refusalOfOne(() => subject.x[EXCHANGE_ASYNC]?.(moves)));
   await learn(trial, subject);
   const refusal = await refusalOf(() => trial.ask(subject));
   if (refusal === undefined) {
@@ -84,6 +91,8 @@ export async function knownFault(trial: Trial): Promise<void> {
     broken("E1", "a request was answered, though the fault of the elements was known");
   }
   checkName(refusal);
+  if (moves && readBack === undefined) broken("E1", "elements of work that failed were read back");
+  checkName(readBack);
   const later = subject.x[EXCHANGE_ASYNC];
   if (typeof later === "function") {
     const late = await refusalOf(() => later.call(subject.x, {}));
@@ -140,13 +149,13 @@ async function refusalOfOne(ask: () => unknown): Promise<unknown> {
 
 /** A device of its own, on which the suite may do what it likes. */
 async function onOwnDevice(
-  { options, kind, shape }: Trial,
+  { options, kind, shape, known }: Trial,
   check: (trial: Trial, device: DeviceLike) => Promise<void>,
 ): Promise<void> {
   if (!options.requestDevice) skip("requestDevice was not given");
   const device = await options.requestDevice();
   if (typeof device?.destroy !== "function") skip("requestDevice gave nothing to destroy()");
-  const trial = new Trial(options, device, { kind, shape });
+  const trial = new Trial(options, device, { kind, shape }, known);
   try {
     await check(trial, device);
   } finally {
@@ -189,6 +198,23 @@ function failing(device: DeviceLike, run: () => void): void {
   }
 }
 
+/** A read-back during which the device is lost: it comes in time, or rejects with that. */
+async function lateOrLost(
+  trial: Trial,
+  subject: Subject,
+  request: object,
+  pending: Promise<unknown>,
+): Promise<void> {
+  let answer: unknown;
+  try {
+    answer = await pending;
+  } catch (error) {
+    if (nameOf(error) === "DeviceLostError") return;
+    broken("E4", `a read-back, during which the device was lost, led to ${show(error)}`);
+  }
+  await expect(trial.answered(answer, subject, request), subject, "E4");
+}
+
 /** E4: on a device that is lost. */
 export const lostDevice = (trial: Trial): Promise<void> => onOwnDevice(trial, onLostDevice);
 
@@ -196,12 +222,13 @@ async function onLostDevice(trial: Trial): Promise<void> {
   const subject = await trial.make();
   const held = await trial.hold(subject);
   const later = subject.x[EXCHANGE_ASYNC];
-  // It may come in time, or not, but it ends.
-  const pending = refusalOfOne(async () => later?.call(subject.x, { device: null }));
+  const { moves } = trial.known;
+  const pending = (async () => moves && later?.call(subject.x, moves))();
+  pending.catch(() => {}); // is awaited later
   flush(held);
   trial.device?.destroy?.();
   await trial.device?.lost;
-  await pending;
+  if (moves) await lateOrLost(trial, subject, moves, pending);
   const asks = [() => trial.ask(subject), () => trial.ask(subject, { device: trial.device })];
   if (typeof later === "function") asks.push(async () => later.call(subject.x, {}));
   for (const ask of asks) {

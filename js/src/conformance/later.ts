@@ -1,5 +1,5 @@
 /** The asynchronous method (M3): its results, aborts, and what remains after a failure. */
-import { honest, REFUSED, type Take } from "./copies.js";
+import { honest, elsewhere as onOthers } from "./copies.js";
 import { Broken, broken, isThenable, nameOf, show, skip } from "./report.js";
 import { leavesNone, NONSENSE, showsHolds } from "./requests.js";
 import { brief, expect, type Held, outlasts, pause, type Subject, type Trial } from "./trial.js";
@@ -24,7 +24,7 @@ function start({ x }: Subject, request?: unknown): PromiseLike<unknown> {
 }
 
 async function hold(trial: Trial, subject: Subject, request?: unknown): Promise<Held> {
-  return trial.held(await start(subject, request), subject);
+  return trial.answered(await start(subject, request), subject, request);
 }
 
 /** A hold, or undefined if the request was refused by one of these names. */
@@ -240,14 +240,10 @@ export async function nothingLeftOfAborts(trial: Trial): Promise<void> {
 /** Elements elsewhere: on the CPU those of a GPU, and the other way round. */
 export async function elsewhere(trial: Trial): Promise<void> {
   const subject = await waiting(trial);
-  const other = trial.device ? null : trial.options.device;
-  for (const where of other === undefined ? [{}] : [{}, { device: other }]) {
-    for (const copy of [undefined, false, true]) {
-      const names = ["DeviceError", REFUSED[`${copy}`] ?? "DeviceError"];
-      const take: Take = (each) => attempt(trial, subject, each, ...names);
-      const held = await honest(subject, { ...where, copy }, take, "M3");
-      held?.release(false);
-      if (held && "device" in where && !copy) trial.known.moves = where;
-    }
+  const ask = (...request: [object, ...string[]]) => attempt(trial, subject, ...request);
+  for (const copy of [undefined, false, true]) {
+    const take = (each: object) => ask(each, copy ? "UnsupportedError" : "CopyError");
+    (await honest(subject, { copy }, take, "M3"))?.release(false);
   }
+  await onOthers(trial, subject, "M3", ask);
 }

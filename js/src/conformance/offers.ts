@@ -112,7 +112,8 @@ export class Offer {
     if (same(list, values)) return;
     if (ArrayBuffer.isView(got)) {
       const bytes = new Uint8Array(got.buffer, got.byteOffset, got.byteLength);
-      if (same(bytes, encode(kind, values))) return;
+      const steps = (this.plan.flags ?? 0) & 4 ? [kind.width, 8] : [kind.width];
+      if (steps.some((step) => same(bytes, encode(kind, values, step)))) return;
     }
     const all = (fill: number) => {
       const view = new DataView(new Uint8Array(16).fill(fill).buffer);

@@ -107,8 +107,13 @@ export class Trial {
 
   /** A hold, whose fields are checked. */
   async hold(subject: Subject, ...request: unknown[]): Promise<Held> {
-    const held = this.held(await this.ask(subject, ...request), subject);
-    const { device } = Object(request[0]) as { device?: DeviceLike | null };
+    return this.answered(await this.ask(subject, ...request), subject, request[0]);
+  }
+
+  /** The same of an answer to a request: its elements are on the device that was asked for. */
+  answered(exchange: unknown, subject: Subject, request: unknown): Held {
+    const held = this.held(exchange, subject);
+    const { device } = Object(request) as { device?: DeviceLike | null };
     const { gpu } = held.fields;
     if (device !== undefined) {
       if (gpu !== device) broken("R3", `device ${show(device)} was asked for, not given`);
@@ -209,7 +214,7 @@ export async function* holdsOf(trial: Trial, subject: Subject): AsyncGenerator<H
   }
   const { moves } = trial.known;
   if (!moves) return;
-  const held = trial.held(await subject.x[EXCHANGE_ASYNC]?.(moves), subject);
+  const held = trial.answered(await subject.x[EXCHANGE_ASYNC]?.(moves), subject, moves);
   yield held;
   held.release();
 }

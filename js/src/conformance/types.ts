@@ -100,6 +100,8 @@ export interface ConsumerOptions {
    */
   // biome-ignore lint/suspicious/noExplicitAny: the reader's own type of producers
   consume: (producer: any, options: ConsumeOptions) => unknown;
+  /** Gives a `GPUDevice` that the suite destroys: E4 is then tested by more than `fault()`. */
+  requestDevice?: (() => DeviceLike | PromiseLike<DeviceLike>) | undefined;
   device?: DeviceLike | null | undefined;
   dtypes?: readonly string[] | undefined;
   timeoutMs?: number | undefined;

@@ -51,10 +51,11 @@ export function valuesFor(kind: Kind, size: number, start = 0): Value[] {
 function poolOf({ name, code, width, float }: Kind): number[] | undefined {
   if (name === "bool") return [1, 0, 1, 1, 0];
   if (float?.[1] === 0) return [1, 2, 4, 8];
-  if (float && width <= 8) return [1, 2, 3, 4, 6];
+  if (float && width <= 8) return [1, -2, 3, -4, 6];
   if (width === 1) return [code ? 1 : -1, 0];
   if (width === 2) return code ? [1, 2, 3] : [1, -2, -1];
-  return width === 4 ? [1, 2, 3, 4, 5, 6, 7] : undefined;
+  if (width === 4) return code ? [1, 14, 3, 8, 5, 12, 7] : [1, -2, 3, -8, 5, -4, 7];
+  return undefined;
 }
 
 /** The component whose lowest bit is at `bit`. */
@@ -110,12 +111,16 @@ function bytesAt(view: DataView, at: number): number {
   return view.getUint8(at) | (at + 1 < view.byteLength ? view.getUint8(at + 1) << 8 : 0);
 }
 
-/** Row-major without gaps. */
-export function encode(kind: Kind, values: readonly Value[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(Math.ceil((values.length * kind.width) / 8));
+/** Row-major without gaps, with `step` bits for a component. */
+export function encode(
+  kind: Kind,
+  values: readonly Value[],
+  step = kind.width,
+): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(Math.ceil((values.length * step) / 8));
   const view = new DataView(bytes.buffer);
   values.forEach((value, i) => {
-    set(view, kind, i * kind.width, value);
+    set(view, kind, i * step, value);
   });
   return bytes;
 }

@@ -69,13 +69,18 @@ export function fakeDevice() {
   });
   return {
     lost,
+    lose,
     destroy: () => lose({ reason: "destroyed" }),
     createBuffer: ({ size, usage }) => ({
       size,
       usage,
       bytes: new Uint8Array(size),
       destroyed: false,
-      mapAsync: () => new Promise((resolve) => setTimeout(resolve, 0)),
+      mapAsync: () =>
+        new Promise((resolve, reject) => {
+          setTimeout(resolve, 0);
+          lost.then(() => reject(refuse("AbortError", "the device is lost")));
+        }),
       getMappedRange() {
         return this.bytes.buffer;
       },

@@ -60,6 +60,17 @@ class Moving extends Right {
   }
 }
 
+/** In memory that grows whenever another tensor is made. */
+class Growing extends Moving {
+  static last;
+
+  constructor(wanted) {
+    super(wanted);
+    Growing.last?.grow();
+    Growing.last = this;
+  }
+}
+
 /** Uploads with others, when it is asked to. */
 class Batched extends Right {
   static todo = [];
@@ -106,8 +117,8 @@ class Reversed extends Moving {
 }
 
 /** Those of which there is only one for the CPU. */
-export const ON_CPU = ["Moving", "Reversed"];
-export const RIGHT = { Right, Exclusive, Moving, Batched, Reversed };
+export const ON_CPU = ["Moving", "Growing", "Reversed"];
+export const RIGHT = { Right, Exclusive, Moving, Growing, Batched, Reversed };
 
 /** All tensors in one memory, `step` bytes at least apart. */
 const slabbed = (step, place) =>
@@ -453,6 +464,18 @@ export const BREAKS = [
       }
     },
     { dtypes: ["bool"] },
+  ],
+  [
+    "S8",
+    "the last of an odd number of int4 is lost",
+    class extends Right {
+      constructor(wanted) {
+        const { bytes, values } = wanted;
+        if (wanted.dtype === "int4" && values.length % 2) bytes[bytes.length - 1] = 0;
+        super(wanted);
+      }
+    },
+    { dtypes: ["float32", "int4"], all: true },
   ],
   [
     "T1",

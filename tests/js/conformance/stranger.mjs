@@ -56,9 +56,10 @@ class Block {
     return this.watch(() => device.queue.writeBuffer(data, 0, whole));
   }
 
-  copyFrom({ data }, size) {
+  copyFrom({ data }, size, fault) {
     const { device } = this;
     if (!device) return this.data.set(data.subarray(0, size));
+    this.pending = fault;
     return this.watch(() => {
       const encoder = device.createCommandEncoder();
       encoder.copyBufferToBuffer(data, 0, this.data, 0, up(size, 4));
@@ -73,8 +74,9 @@ class Block {
     const failed = this.device.popErrorScope();
     const before = this.pending;
     const now = (async () => {
-      await before;
+      const inherited = await before;
       const error = await failed.catch((lost) => lost);
+      if (inherited) this.error ??= inherited;
       if (error) this.error ??= refuse("ShaderError", error.message);
       if (this.pending === now) this.pending = null;
       return this.error;
@@ -178,7 +180,9 @@ export class Stranger {
       const encoder = device.createCommandEncoder();
       encoder.copyBufferToBuffer(block.data, 0, staging, 0, size);
       device.queue.submit([encoder.finish()]);
-      await staging.mapAsync(MAP);
+      await staging.mapAsync(MAP).catch((error) => {
+        throw block.lostAs ?? error;
+      });
       const error = await fault;
       signal?.throwIfAborted();
       if (error) throw error;
@@ -202,7 +206,7 @@ export class Stranger {
     const { block, device } = this;
     const copy = new Block(device, block.size);
     try {
-      copy.copyFrom(block, this.bytes);
+      copy.copyFrom(block, this.bytes, device && block.fault());
     } catch (error) {
       copy.drop();
       throw error;

@@ -10,15 +10,15 @@ import { VARIANTS } from "./stranger_variants.mjs";
 
 const textOf = (name) => readFile(new URL(name, import.meta.url), "utf8");
 const [PRODUCER, CONSUMER] = [await textOf("stranger.mjs"), await textOf("stranger_consumer.mjs")];
+const devices = () => ({ device: fakeDevice(), requestDevice: fakeDevice });
 const brokenOf = ({ rules }) => rules.filter((rule) => !rule.ok);
 
 function produced({ make, makeFaulty }, options = {}) {
-  const devices = { device: fakeDevice(), requestDevice: fakeDevice };
-  return conformance({ make, makeFaulty, ...devices, dtypes: ["float32", "uint8"], ...options });
+  return conformance({ make, makeFaulty, ...devices(), dtypes: ["float32", "uint8"], ...options });
 }
 
 const consumed = ({ consume }) =>
-  consumerConformance({ consume, device: fakeDevice(), dtypes: ["float32", "int16", "uint64"] });
+  consumerConformance({ consume, ...devices(), dtypes: ["float32", "int16", "uint64"] });
 
 test("the stranger's producer and consumer break nothing, and leave no rule of theirs out", async () => {
   const report = await produced(loaded(PRODUCER));

@@ -92,7 +92,9 @@ function readGPU(held) {
   encoder.copyBufferToBuffer(data, 0, staging, 0, data.size);
   device.queue.submit([encoder.finish()]);
   return async () => {
-    await staging.mapAsync(1);
+    await staging.mapAsync(1).catch(({ message }) => {
+      throw refuse("DeviceLostError", message);
+    });
     const error = await failed;
     if (error) throw error;
     return elementsOf(new DataView(staging.getMappedRange()), held, byteOffset);

@@ -32,8 +32,8 @@ M3 nothing to write to where it may wait
 + async [ASYNC](request) { if (request?.writes) throw refuse("UnsupportedError", "it may not be written");
 
 R4 an empty copy
-- copy.copyFrom(block, this.bytes);
-+
+- copy.copyFrom(block, this.bytes, device && block.fault());
++ copy.pending = device && block.fault();
 
 F14 the shape that the factory was given
 - shape: [...shape], bytes:
@@ -287,8 +287,8 @@ M3 rejects with an error of its own
 + if (signal?.aborted) throw new Error("aborted"); if (error)
 
 M3 it never reads back to the end
-- await staging.mapAsync(MAP);
-+ await new Promise(() => {});
+- await staging.mapAsync(MAP).catch((error) => {
++ await new Promise(() => {}).catch((error) => {
 
 M3 reads back other elements
 - host.write(new Uint8Array(
@@ -492,7 +492,7 @@ E1 only the first method knows of faults
 + const { device, copy, signal } = this.read(Object(request) === request ? { ...request, async: 1 } : request);
 - return this[EXCHANGE](request);
 - if (device) throw
-+ return copy ? this.copied() : this.described(this.block, this.device, 0);
++ return device !== this.device ? this[EXCHANGE](request) : copy ? this.copied() : this.described(this.block, this.device, 0);
 + if (device) throw
 
 E4 only the first method knows of the loss
@@ -502,7 +502,7 @@ E4 only the first method knows of the loss
 + const { device, copy, signal } = this.read(Object(request) === request ? { ...request, async: 1 } : request);
 - return this[EXCHANGE](request);
 - if (device) throw
-+ return copy ? this.copied() : this.described(this.block, this.device, 0);
++ return device !== this.device ? this[EXCHANGE](request) : copy ? this.copied() : this.described(this.block, this.device, 0);
 + if (device) throw
 
 E2 fault() rejects after the loss
@@ -551,6 +551,43 @@ M3 a hold of the read-back ends with the tensor's
 + this.released = true; this.last?.drop();
 - return this.owned(host, null);
 + this.last = host; return this.owned(host, null);
+
+R3 another GPUDevice is answered from one's own
+- if (device !== this.device) {
++ if (device === null && this.device || !this.device && device) {
+
+R3 another GPUDevice is answered by who may wait
+- if (device) throw refuse("DeviceError", "it is on its own device");
++ if (device) return this.described(this.block, this.device, 0);
+
+R3 the CPU is answered by who may wait, from the GPU
+- if (copy === false) throw refuse("CopyError", "reading
++ if (copy !== true) return this.described(this.block, this.device, 0);
++ if (copy === false) throw refuse("CopyError", "reading
+
+E1 what failed is read back
+- if (error) throw error;
+- const host
++ void error;
++ const host
+
+E2 copies of what failed are well
+- copy.copyFrom(block, this.bytes, device && block.fault());
++ copy.copyFrom(block, this.bytes, null);
+
+E4 a read-back during the loss is rejected as the GPU does
+- throw block.lostAs ?? error;
++ throw error;
+
+E4 a read-back during the loss gives zeros
+- throw block.lostAs ?? error;
++ staging.getMappedRange = () => new ArrayBuffer(size);
+- const error = await fault;
++ const error = block.lostAs ? null : await fault;
+
+E4 a read-back during the loss never ends
+- throw block.lostAs ?? error;
++ return new Promise(() => {});
 `;
 
 /** Each fault of a text: its rule, what it does, and the source with it. */

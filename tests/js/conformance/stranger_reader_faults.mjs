@@ -163,6 +163,14 @@ E4 a lost device is a DeviceError
 - if (error) throw error;
 + if (error) throw Object.assign(refuse("DeviceError", error.message), { cause: error });
 
+E4 a read-back during the loss is rejected as the GPU does
+- throw refuse("DeviceLostError", message);
++ throw refuse("AbortError", message);
+
+E4 a read-back during the loss gives zeros
+- throw refuse("DeviceLostError", message);
++ staging.getMappedRange = () => new ArrayBuffer(data.size);
+
 F15 fault may not be null
 - const failed = fault?.();
 + const failed = fault === undefined ? null : fault();

@@ -135,6 +135,23 @@ export const VARIANTS = {
     ]);
     return Object.defineProperties({}, Object.fromEntries(fields));
   }),
+  "clears padding when it is flushed": (Stranger) => {
+    let before = new Uint8Array();
+    return {
+      Class: class extends Stranger {
+        constructor(wanted) {
+          super(wanted);
+          this.dirt = before;
+          before = wanted.bytes.slice();
+        }
+        described(block, device, flags) {
+          const padding = device ? new Uint8Array() : block.data.subarray(this.bytes);
+          padding.set(this.dirt.subarray(0, padding.length));
+          return { ...super.described(block, device, flags), flush: () => void padding.fill(0) };
+        }
+      },
+    };
+  },
   "cannot fault": (Stranger) => ({
     ...saying((exchange, device) => ({ ...exchange, fault: device ? () => null : null }))(Stranger),
     options: { makeFaulty: undefined, requestDevice: undefined },
