@@ -66,6 +66,7 @@ const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[
   ["S1", () => ({ byteOffset: 64 })],
   ["S1", detached, { data: "array" }],
   ["S1", ({ data }) => ({ data: { ...(data as object), ptr: 2 ** 31 } }), { data: "memory" }],
+  ["F6", ({ data }) => ({ data: { ...(data as object), ptr: -4 } }), { data: "memory" }],
   ["F2", () => ({ device: { type: 7, id: 0, gpu: null } })],
   ["F2", () => ({ device: { type: 15, id: 0, gpu: null } })],
   [

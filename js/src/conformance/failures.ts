@@ -102,6 +102,7 @@ export async function knownFault(trial: Trial): Promise<void> {
   if (!(await showsHolds(trial))) return;
   if (!(await leavesNone(trial, async () => {}, "makeFaulty"))) return;
   const use = async (other: Subject) => {
+    if (moves) await refusalOfOne(() => other.x[EXCHANGE_ASYNC]?.(moves));
     await learn(trial, other);
     await refusalOf(() => trial.ask(other));
   };

@@ -19,9 +19,14 @@ import {
 import type { BufferLike } from "./types.js";
 import { encode, type Kind, same } from "./values.js";
 
+async function one(trial: Trial, subject: Subject, request: object): Promise<Held> {
+  const held = await trial.attempt(subject, request, "UnsupportedError");
+  return held ?? skip("copies are refused");
+}
+
 /** Why there are no two holds to test with. */
-async function two(trial: Trial, subject: Subject): Promise<[Held, Held]> {
-  const first = await trial.hold(subject);
+async function two(trial: Trial, subject: Subject, request: object): Promise<[Held, Held]> {
+  const first = await one(trial, subject, request);
   if (first.fields.flags & EXCLUSIVE) skip("its exchanges are exclusive");
   return [first, await trial.hold(subject)];
 }
@@ -62,9 +67,9 @@ export async function sharedFlush(trial: Trial): Promise<void> {
   await expectNow(y, b.values, "T4");
 }
 
-export async function releasedTwice(trial: Trial): Promise<void> {
+export async function releasedTwice(trial: Trial, request = {}): Promise<void> {
   const subject = await trial.make();
-  const [a, b] = await two(trial, subject);
+  const [a, b] = await two(trial, subject, request);
   a.release();
   for (let i = 0; i < 3; i++) {
     try {
@@ -73,15 +78,15 @@ export async function releasedTwice(trial: Trial): Promise<void> {
       broken("O2", `release() threw ${show(error)} when it was called again`);
     }
   }
-  await occupy(trial);
+  await occupy(trial, undefined, "O2");
   await expect(b, subject, "O2");
   b.release();
   await expect(await trial.hold(subject), subject, "O2");
 }
 
-export async function outlives(trial: Trial): Promise<unknown> {
+export async function outlives(trial: Trial, request = {}): Promise<unknown> {
   const subject = await trial.make();
-  const held = await trial.hold(subject);
+  const held = await one(trial, subject, request);
   const array = ArrayBuffer.isView(held.fields.data);
   if (!letGo(subject)) return "what make gives has no release()";
   // Tensors that may get the memory if it is free.
@@ -182,8 +187,14 @@ export async function oneDtype(trial: Trial, kind: Kind): Promise<boolean> {
   const subject = await trial.tryMake(kind);
   if (!subject) return false;
   await expect(await trial.hold(subject), subject);
-  // Packed elements that end within a byte.
-  const odd = kind.bits < 8 && (await trial.tryMake(kind, [5]));
-  if (odd) await expect(await trial.hold(odd), odd);
   return true;
+}
+
+/** In copies and elsewhere, and of packed elements that end within a byte. */
+export async function copiesOf(trial: Trial, kind: Kind): Promise<void> {
+  for (const shape of kind.bits < 8 ? [[2, 3], [5]] : [[2, 3]]) {
+    const subject = await trial.tryMake(kind, shape);
+    if (!subject) continue;
+    for await (const held of holdsOf(trial, subject)) await expect(held, subject, "S8");
+  }
 }

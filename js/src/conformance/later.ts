@@ -55,7 +55,7 @@ export async function asMuch(trial: Trial): Promise<void> {
   if (typeof x[EXCHANGE] !== "function") return;
   for (const request of [
     ...[{ copy: true }, { copy: false }, { writes: true }, { copy: false, writes: true }],
-    ...[{ needs: { padTo: 16, usage: 128 } }, { later: 1 }, { device: trial.device }],
+    ...[{ needs: { padTo: 256, usage: 128 } }, { later: 1 }, { device: trial.device }],
   ]) {
     let answer: unknown;
     try {
@@ -202,7 +202,7 @@ async function rightAfter(trial: Trial, subject: Subject): Promise<void> {
 export async function nothingLeft(trial: Trial): Promise<void> {
   await waiting(trial);
   if (!(await showsHolds(trial))) return;
-  for (const request of awaited(trial)) {
+  for (const request of [...awaited(trial), { device: {} }]) {
     for (const copy of [undefined, true, false]) {
       let answered = false;
       const use = async (subject: Subject) => {

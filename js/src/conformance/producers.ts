@@ -18,7 +18,7 @@ import { Book, Broken, broken, Ended, show, skip } from "./report.js";
 import * as requests from "./requests.js";
 import * as spare from "./spare.js";
 import { EXCLUSIVE, expect, expectNow, type Held, type Subject, Trial } from "./trial.js";
-import type { DeviceLike, ProducerOptions, Report } from "./types.js";
+import { type DeviceLike, EXCHANGE_ASYNC, type ProducerOptions, type Report } from "./types.js";
 import { DTYPES, type Kind, kindOf } from "./values.js";
 
 /** In the order of the text and of the report. */
@@ -76,8 +76,9 @@ async function testOn(
   const name = device ? "GPU" : "CPU";
   let base: Subject | undefined;
   const known = {};
+  let later = false;
   const run = (id: string, check: Check, ...after: string[]) => {
-    const trial = new Trial(options, device, base, known);
+    const trial = new Trial(options, device, base, known, later);
     const test = async () => {
       try {
         const note = await check(trial);
@@ -111,6 +112,12 @@ async function testOn(
   });
   const checks = device ? [...CHECKS, ...GPU_CHECKS] : CHECKS;
   for (const [id, check, ...after] of checks) await run(id, check, "T5", ...after);
+  // What the first method keeps, that of M3 keeps, too.
+  later = typeof base?.x[EXCHANGE_ASYNC] === "function";
+  for (const [id, check, ...after] of later ? CHECKS : []) {
+    if (BOTH.includes(id)) await run(id, check, "T5", "M3", ...after);
+  }
+  later = false;
   // Where another rule is broken, its elements may be others because of it.
   if (book.report().ok) await run("T5", async () => stillThere?.());
   lasting.end();
@@ -119,6 +126,7 @@ async function testOn(
     await run("S8", async (trial) => {
       if (await holds.oneDtype(trial, kind)) made.push(kind.name);
     });
+    await run("S8", (trial) => holds.copiesOf(trial, kind), "R4", "R6", "T5", "M3");
   }
   book.pass("S8", `${name}: made were ${made.join(", ")}`);
   return true;
@@ -159,7 +167,9 @@ const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["R6", requests.needs],
   ["O5", requests.exclusive],
   ["R4", copies.copies, "R1"],
-  ["R5", copies.writing, "R1"],
+  ["R5", copies.writing, "R1", "R4"],
+  ["O2", (trial) => holds.releasedTwice(trial, { copy: true }), "R4"],
+  ["O1", (trial) => holds.outlives(trial, { copy: true }), "R4", "O2"],
   ["X2", requests.usableAfterErrors, "R4"],
   ["S5", spare.neighbours, "R4", "R5", "R6"],
   ["T4", holds.sharedFlush, "T5"],
@@ -173,6 +183,8 @@ const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["O4", holds.written, "R4", "R5", "X2"],
   ["S6", spare.padding, "R6", "R4"],
 ];
+/** Those of `CHECKS` that both methods keep. */
+const BOTH = "R2 R4 R5 R7 O1 O2 O4 O5 X1 X2 X3";
 /** Those of work that fails after the call, and of devices. */
 const GPU_CHECKS: typeof CHECKS = [
   ["E2", failures.noFault],

@@ -56,6 +56,8 @@ export class Trial {
     readonly device: DeviceLike | null,
     base?: Pick<Subject, "kind" | "shape">,
     readonly known: Known = {},
+    /** Asks by the method of M3. */
+    readonly later = false,
   ) {
     this.kind = base?.kind ?? (kindOf("float32") as Kind);
     this.shape = base?.shape ?? [2, 3];
@@ -99,7 +101,9 @@ export class Trial {
   /** The method's result, or its promise if the producer has only the method of M3. */
   async ask(subject: Subject, ...request: unknown[]): Promise<unknown> {
     const { x } = subject;
-    if (typeof x[EXCHANGE] !== "function") return await x[EXCHANGE_ASYNC]?.(...request);
+    if (this.later || typeof x[EXCHANGE] !== "function") {
+      return await x[EXCHANGE_ASYNC]?.(...request);
+    }
     const exchange = x[EXCHANGE](...request);
     checkObject(exchange);
     return exchange;
@@ -223,11 +227,16 @@ export async function* holdsOf(trial: Trial, subject: Subject): AsyncGenerator<H
 export async function occupy(
   trial: Trial,
   take = (subject: Subject): Promise<Held> => trial.hold(subject),
+  rule = "T5",
 ): Promise<void> {
+  const others: [Held, Subject][] = [];
   for (const start of [20, 40]) {
     const other = await trial.make(start);
-    await expect(await take(other), other, "T5");
+    const held = await take(other);
+    await expect(held, other, rule);
+    others.push([held, other]);
   }
+  for (const [held, { values }] of others) await expectNow(held, values, rule);
 }
 
 /** The rule is broken unless an exchange keeps its elements after its user has released the tensor. */

@@ -193,7 +193,7 @@ R5 writing is refused by another name
 - return copy ? this.copied()
 + if (request?.writes) throw new Error("no"); return copy ? this.copied()
 
-O4 writes: true gives a copy without flag 2
+R4 writes: true gives a copy without flag 2
 - return copy ? this.copied()
 + if (request?.writes) { const { data } = this.copied(); return { ...this.described(this.block, this.device, 0), data }; } return copy ? this.copied()
 
@@ -588,6 +588,50 @@ E4 a read-back during the loss gives zeros
 E4 a read-back during the loss never ends
 - throw block.lostAs ?? error;
 + return new Promise(() => {});
+
+R4 writes with copy true gives the own memory
+- return copy ? this.copied()
++ if (request?.writes) return this.described(this.block, this.device, 0); return copy ? this.copied()
+
+O1 a copy ends with the user's release
+- this.released = true;
++ this.released = true; this.lastCopy?.clear();
+- return this.owned(copy, device);
++ this.lastCopy = copy; return this.owned(copy, device);
+
+X3 who may wait gets what is gone
+- const { device, copy, signal } = this.read(request);
++ if (this.block.holds <= 0) return this.described(this.block, this.device, 0); const { device, copy, signal } = this.read(request);
+
+X3 who may wait: device before versions
+- const { device, copy, signal } = this.read(request);
++ if (Object(request).device && request.device !== this.device && Object(request.versions).length) throw refuse("DeviceError", "x"); const { device, copy, signal } = this.read(request);
+
+R2 who may wait looks at the first version
+- const { device, copy, signal } = this.read(request);
++ if (request?.versions?.length === 2 && request.versions[0] === 1) throw refuse("UnsupportedError", "v"); const { device, copy, signal } = this.read(request);
+
+X2 who may wait holds what it refuses, on another device
+- if (device) throw refuse("DeviceError", "it is on its own device");
++ if (device) { this.block.holds++; throw refuse("DeviceError", "it is on its own device"); }
+
+X2 a read-back of failed work leaves a hold
+- if (error) throw error;
+- const host
++ if (error) { block.take(); throw error; }
++ const host
+
+S8 the last bytes are lost in a copy
+- encoder.copyBufferToBuffer(data, 0, this.data, 0, up(size, 4));
++ encoder.copyBufferToBuffer(data, 0, this.data, 0, size - size % 4);
+
+S8 the last bytes are lost in a read-back
+- encoder.copyBufferToBuffer(block.data, 0, staging, 0, size);
++ encoder.copyBufferToBuffer(block.data, 0, staging, 0, this.bytes - this.bytes % 4);
+
+R4 writes through who may wait are to a copy
+- if (device === this.device || !this.device) return this[EXCHANGE](request);
++ if (request?.writes && !copy && device === this.device) { const e = this.copied(); e.flags = 0; return e; } if (device === this.device || !this.device) return this[EXCHANGE](request);
 `;
 
 /** Each fault of a text: its rule, what it does, and the source with it. */
