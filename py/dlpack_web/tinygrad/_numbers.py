@@ -4,6 +4,9 @@ WGSL's implementations may assume that there are none (WGSL, "Floating Point
 Evaluation"). SwiftShader's exp2(NaN) is infinity and its log2(-1) is 0; `!=` of NaN is
 false over wgpu and Dawn; and f32 converts to i32 by clamping. So NaN is found by its
 bits, and `!=` is written by `==`.
+
+tinygrad holds integers of 8 and 16 bits in words of 32, and emulated floats in wider ones.
+Each result is brought back to its dtype here: integers wrap, floats are rounded.
 """
 
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 from tinygrad.codegen.decomp import dtype as decompositions
 from tinygrad.dtype import DType, dtypes
 from tinygrad.renderer import wgsl
+from tinygrad.uop import GroupOp
 from tinygrad.uop.ops import Ops, PatternMatcher, UOp, UPat
 
 _IS_NAN = "(bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u"
@@ -35,13 +39,32 @@ code_for_op = {
     Ops.EXP2: _called("exp2_"),
     Ops.LOG2: _called("log2_"),
 }
+_SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16)
+# Of elements within their dtype, the others' results are within, too.
+_LEAVES = {Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG, Ops.SHL, Ops.CDIV, Ops.XOR, Ops.CAST}
+
+
+def _wrapped(ctx: Any, x: UOp) -> str | None:
+    """A result of 8 or 16 bits in its word: its low bits, with their sign."""
+    unsigned, away = x.dtype in dtypes.uints, 32 - x.dtype.bitsize
+    if x.src[0].op is Ops.CONST and not (unsigned and x.src[0].val < 0):
+        return None  # a number, or tinygrad's mask
+    text = wgsl.WGSLRenderer.string_rewrite.rewrite(x, ctx=ctx)
+    return (
+        f"({text}&{2**32 - 1 >> away}u)"
+        if unsigned
+        else f"(({text}<<{away}u)>>{away}u)"
+    )
+
+
 string_rewrite = (
     PatternMatcher(
         [
+            (UPat(tuple(_LEAVES), _SMALL, name="x"), _wrapped),
             (
                 UPat(Ops.CMPNE, src=(UPat.var("a", dtypes.floats), UPat.var("b"))),
                 lambda ctx, a, b: f"(!({ctx[a]}=={ctx[b]}))",
-            )
+            ),
         ]
     )
     + wgsl.WGSLRenderer.string_rewrite
@@ -101,7 +124,48 @@ def _split(op: Ops, dtype: DType, *uops: UOp) -> Any:
     return _theirs(op, dtype, *uops)
 
 
+# --- floats that are emulated -------------------------------------------------------------
+
+_ROUNDED = GroupOp.ALU - GroupOp.Comparison - {Ops.WHERE, Ops.MAX, Ops.NEG}
+
+
+def _rounded(x: UOp, dtype: DType) -> UOp:
+    """A number of a wider dtype as it is in `dtype`, whose subnormal ones are 0."""
+    (wide, most), (narrow, few) = dtypes.finfo(x.dtype), dtypes.finfo(dtype)
+    bits, away = x.bitcast(decompositions.f2f_dt[x.dtype]), most - few
+    near = (decompositions.rne(bits, away) << away).bitcast(x.dtype)
+    if narrow < wide:
+        least = 2.0 ** (1 - decompositions.exponent_bias(dtype))
+        near = ((near < least) & (near > -least)).where(x.const_like(0), near)
+    return x.ne(x).where(x, decompositions.f2f_clamp(near, dtype))
+
+
+def _computed(ctx: Any, x: UOp) -> UOp | None:
+    narrow, wide = ctx
+    if x.dtype != narrow:
+        return None
+    sources = (s.cast(wide) if s.dtype == narrow else s for s in x.src)
+    return _rounded(UOp(x.op, src=tuple(sources), arg=x.arg, tag=x.tag), narrow)
+
+
+float_decompositions = (
+    PatternMatcher(
+        [
+            (
+                UPat(Ops.CAST, dtypes.floats, src=(UPat.var("val"),), name="x"),
+                lambda ctx, x, val: (
+                    _rounded(val.cast(ctx[1]), ctx[0]) if x.dtype == ctx[0] else None
+                ),
+            ),
+            (UPat(tuple(_ROUNDED), dtypes.floats, name="x"), _computed),
+        ]
+    )
+    + decompositions.pm_float_decomp
+)
+
+
 def teach() -> None:
     """Makes tinygrad's conversions of floats to 64 bits, for devices without such
-    integers, exact."""
+    integers, exact, and its emulated floats rounded."""
     decompositions.l2i = _split
+    decompositions.pm_float_decomp = float_decompositions

@@ -6,6 +6,7 @@ Subnormal numbers are left out: WebGPU may take them for zero.
 
 import itertools
 import operator
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ pytestmark = [
 ]
 
 NAN, INF = float("nan"), float("inf")
+IN_PAGE = sys.platform == "emscripten"  # where a kernel takes longer
 FLOATS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 20.0, -100.0, 3e9, 3.4e38]
 
 
@@ -228,3 +230,93 @@ def test_integers(dtype):
             check(function, reference, a[defined], b[defined])
         else:
             check(function, reference, a, b)
+
+
+# --- several steps in one kernel ------------------------------------------------------------
+
+
+def converted(x, dtype):
+    """As `x.astype(dtype)`; bfloat16 is the numbers of float32 that it has."""
+    if dtype != "bfloat16":
+        return x.astype(dtype)
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(x), np.float32(NAN), rounded.view(np.float32))
+
+
+ARITHMETIC = [operator.add, operator.sub, operator.mul, lambda x, _: -x]
+WHOLE = [operator.xor, operator.and_, operator.or_, lambda x, y: x // (y | 1)]
+WHOLE += [lambda x, _: x << 3, lambda x, _: x >> 2, lambda x, _: ~x]
+FEW = [dtype for dtype in BITS if not dtype.endswith(("32", "64"))]
+KINDS = [*FEW, "int32", "uint32", "float32", "float16", "bfloat16"]
+
+
+def is_float(dtype):
+    return "float" in dtype
+
+
+def start_of(random, dtype, count=64):
+    if is_float(dtype):
+        return converted(random.integers(-999, 999, count) / np.float32(8), dtype)
+    info = np.iinfo(dtype)
+    return random.integers(info.min, info.max, count, dtype, endpoint=True)
+
+
+def can_become(x, dtype):
+    """Whether the elements are within the dtype, or wrap."""
+    if x.dtype.kind != "f" or is_float(dtype):
+        return True
+    if not np.isfinite(x).all() or dtype == "bool":
+        return False
+    info = np.iinfo(dtype)
+    return bool(((x > float(info.min) - 1) & (x < float(info.max))).all())
+
+
+def compared(arrays, dtype, steps):
+    """Runs functions, and casts to named dtypes, in one kernel and in NumPy."""
+    tensors = [Tensor(a, device="WEBGPU").cast(getattr(dtypes, dtype)) for a in arrays]
+    (x, y), (t, u) = arrays, tensors
+    for step in steps:
+        if callable(step):
+            if not (is_float(dtype) and step in WHOLE):
+                x, t = converted(step(x, y), dtype), step(t, u)
+            continue
+        if not (can_become(x, step) and can_become(y, step)):
+            continue
+        dtype = step
+        x, y = (converted(each, dtype) for each in (x, y))
+        t, u = (each.cast(getattr(dtypes, dtype)) for each in (t, u))
+    found = read(t.cast(dtypes.float32) if dtype == "bfloat16" else t)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x, f"{steps}")
+
+
+@pytest.mark.parametrize("dtype", [*FEW, "float16", "bfloat16"])
+def test_each_step_is_in_its_dtype(dtype):
+    random = np.random.default_rng(61)
+    for step in [*ARITHMETIC, *([] if is_float(dtype) else WHOLE)]:
+        targets = "float32", "int32", "uint32", *random.choice(KINDS, 2)
+        for target in targets[: 1 if IN_PAGE else None]:
+            arrays = [start_of(random, dtype) for _ in range(2)]
+            compared(arrays, dtype, [step, str(target)])
+
+
+def test_products_below_float16():
+    values = np.float16([1e-3, -2e-4, 0.5])
+    t = Tensor(values, device="WEBGPU")
+    found = read((t * t).cast(dtypes.float32))
+    exact = (values * values).astype(np.float32)
+    assert ((found == exact) | ((found == 0) & (exact < 6.1e-5))).all()
+
+
+@pytest.mark.parametrize("seed", range(4 if IN_PAGE else 40))
+def test_random_steps(seed):
+    random = np.random.default_rng(seed)
+    first = str(random.choice(KINDS))
+    steps = []
+    for _ in range(random.integers(2, 7)):
+        some = [*ARITHMETIC, *WHOLE]
+        is_cast = random.integers(3) == 0
+        steps.append(str(random.choice(KINDS)) if is_cast else random.choice(some))
+    last = str(random.choice([*BITS, *KINDS]))
+    compared([start_of(random, first) for _ in range(2)], first, [*steps, last])
