@@ -86,23 +86,21 @@ def stranger(browser: Browser, site: Server) -> Iterator[tuple[Page, list[str]]]
         yield page, asked
 
 
-def test_only_three_apps_are_built() -> None:
-    for app in ("repl", "consoles", "edit"):
-        assert not (LITE / app).exists()
-        assert not (LITE / "build" / app).exists()
-    for app in ("lab", "notebooks", "tree"):
+def test_all_apps_are_built_but_that_whose_links_have_code() -> None:
+    assert not (LITE / "repl").exists()
+    assert not (LITE / "build" / "repl").exists()
+    for app in ("lab", "notebooks", "tree", "edit", "consoles"):
         assert (LITE / app / "index.html").is_file()
     repl = re.compile(r"""getAll\(['"]code['"]\)""")
     loaded = (LITE / "build").rglob("bundle.js")
     assert [file for file in loaded if repl.search(file.read_text("utf-8"))] == []
 
 
-@pytest.mark.parametrize("app", ["repl", "consoles", "edit"])
-def test_links_to_other_apps_lead_nowhere(
-    app: str, stranger: tuple[Page, list[str]], lite: str
+def test_links_to_the_other_app_lead_nowhere(
+    stranger: tuple[Page, list[str]], lite: str
 ) -> None:
     page, asked = stranger
-    answer = page.goto(f"{lite}{app}/?execute=1&code={quote(CODE)}")
+    answer = page.goto(f"{lite}repl/?execute=1&code={quote(CODE)}")
     assert answer is not None
     assert answer.status == 404
     assert "Page not found" in page.inner_text("h1")
@@ -120,6 +118,8 @@ LINKS = {
     "code": f"lab/index.html?execute=1&code={quote(CODE)}",
     "code and a notebook": f"notebooks/index.html?path=tour.ipynb&execute=1&code={quote(CODE)}",
     "code in the tree": f"tree/index.html?execute=1&code={quote(CODE)}",
+    "code in the editor": f"edit/index.html?path=photo.jpg&execute=1&code={quote(CODE)}",
+    "code in a console": f"consoles/index.html?path=a&execute=1&code={quote(CODE)}",
     "kernel": f"lab/index.html?kernel=python&execute=1&code={quote(CODE)}",
     "a notebook in it": f"lab/index.html?fromURL={quote(DATA)}",
     "a notebook's address": "lab/index.html?fromURL=/jupyterlite/files/tour.ipynb",
@@ -140,6 +140,17 @@ def test_links_run_nothing(
     assert page.evaluate(RAN) == 0
     assert page.evaluate("globalThis.hit") is None
     assert asked == []
+
+
+@pytest.mark.parametrize("file", ["photo.jpg", "handwriting.npz"])
+def test_the_tree_opens_files(file: str, browser: Browser, site: Server, lite: str) -> None:
+    with open_page(browser, site.url) as (page, _):
+        page.goto(f"{lite}tree/index.html")
+        with page.expect_popup() as opened:
+            page.get_by_text(file, exact=True).dblclick()
+        found = opened.value
+        found.wait_for_url("**/edit/index.html?path=*")
+        found.wait_for_selector(".jp-Document")
 
 
 @pytest.mark.parametrize("app", ["notebooks", "lab"])

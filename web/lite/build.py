@@ -211,7 +211,7 @@ def main() -> None:
     config = {
         "LiteBuildConfig": {
             # A link to the app "repl" may have code, which runs without a click.
-            "apps": ["lab", "notebooks", "tree"],
+            "apps": ["lab", "notebooks", "tree", "edit", "consoles"],
             "contents": ["files"],
             "no_sourcemaps": True,
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -10,7 +11,7 @@ from time import monotonic
 import pytest
 from browser import PATIENT_S, Watch, await_result, is_firefox, open_page
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from serve import Server
 
 KERNELS = Path(__file__).resolve().parents[3] / "web" / "pages" / "live" / "kernels"
@@ -168,6 +169,9 @@ def frame(image, result):
 """
 
 
+WAITS = "import asyncio\nasync def frame(image, result):\n    await asyncio.Future()\n"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -177,9 +181,12 @@ def frame(image, result):
         ("def frame(image, result):\n    image.nothing\n", "Line 2: AttributeError"),
         ("while True: pass\n", "Line 1: TimeoutError: it ran for more than 3 s"),
         ("def frame(image, result):\n    while 1: pass\n", "Line 2: TimeoutError"),
+        (WAITS, "Line 3: TimeoutError: it waited for more than 10 s"),
+        ("import sys\nsys.exit()\n", "Line 2: SystemExit"),
+        ("def frame(image, result):\n    raise SystemExit\n", "Line 2: SystemExit"),
         (LATE, "compiling kernel"),
     ],
-    ids=["syntax", "name", "no frame", "attribute", "endless", "endless frame", "late"],
+    ids=["syntax", "name", "no-frame", "attribute", "endless", "frame", "waits", "exit", "exits", "late"],
 )
 def test_python_that_does_not_work_leaves_the_program_before(
     text: str, said: str, live: Live
@@ -187,6 +194,49 @@ def test_python_that_does_not_work_leaves_the_program_before(
     live.run(program("edges.py"))
     assert said in live.broken(text)
     comes_to(live.page, 50)
+
+
+LOADING = "import js\nawait js.globalThis.held\n"
+
+
+def test_a_program_that_loads_slowly_does_not_replace_a_newer_one(live: Live) -> None:
+    page = live.page
+    page.evaluate(
+        "globalThis.held = new Promise((done) => { globalThis.letGo = done; })"
+    )
+    page.fill("#program", LOADING + program("colours.py"))
+    page.wait_for_timeout(600)  # until its writer has paused
+    live.run(program("edges.py"))
+    before = live.taken()
+    page.evaluate("letGo()")
+    live.goes_on(10)
+    assert live.taken() == before
+    assert page.inner_text("#fault") == ""
+    requests: list[Route] = []
+    page.route("**/kernels/blur.py", requests.append)
+    names = {each["file"]: each["name"] for each in json.loads(program("index.json"))}
+    for file in ("blur.py", "edges.py"):
+        page.get_by_role("button", name=names[file], exact=True).click()
+    expect(page.locator("#program")).to_have_value(program("edges.py"))
+    with page.expect_response("**/kernels/blur.py"):
+        requests[0].continue_()
+    live.goes_on()
+    expect(page.locator("#program")).to_have_value(program("edges.py"))
+
+
+def test_python_takes_over_though_a_program_never_loads(
+    browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.add_init_script("globalThis.held = new Promise(() => {})")
+        page.goto(server.url)
+        page.wait_for_selector("#canvas[data-took]")
+        page.fill("#program", LOADING + program("edges.py"))
+        page.wait_for_function("live.player.python !== null")
+        page.wait_for_timeout(300)
+        page.fill("#program", program("edges.py"))
+        page.wait_for_selector("#canvas[data-by=python]")
+        assert watch.complaints() == []
 
 
 # A track that is stopped says nothing; that of a camera that went does.
@@ -349,6 +399,7 @@ def test_without_webgpu_python_runs_on_the_cpu(
         assert "Line 2: ZeroDivisionError" in cpu.broken(
             "def frame(image, result):\n    1 / 0\n"
         )
+        assert "Line 2: SystemExit" in cpu.broken("import sys\nsys.exit()\n")
         assert "no WebGPU" in cpu.broken(program("edges.py"))
         page.click("#pause")
         cpu.stands_still()

@@ -77,6 +77,16 @@ const editor = new Editor(
   (text) => player.program(text),
 );
 
+let turn = 0; // of choices and edits, of which the last counts
+
+async function take(file) {
+  const mine = ++turn;
+  const text = await textOf(`kernels/${file}`);
+  if (mine !== turn) return;
+  editor.text = text;
+  await player.program(text);
+}
+
 async function showGallery() {
   const list = JSON.parse(await textOf("kernels/index.json"));
   const buttons = list.map(({ file, name }) => {
@@ -87,17 +97,19 @@ async function showGallery() {
     });
     button.addEventListener("click", async () => {
       for (const each of buttons) each.setAttribute("aria-pressed", each === button);
-      editor.text = await textOf(`kernels/${file}`);
-      await player.program(editor.text);
+      await take(file);
       if (!player.inPython) say("Python is loading.");
     });
     return button;
   });
   buttons[0].setAttribute("aria-pressed", "true");
   $("gallery").replaceChildren(...buttons);
-  editor.text = await textOf(`kernels/${list[0].file}`);
-  await player.program(editor.text);
+  await take(list[0].file);
 }
+
+$("program").addEventListener("input", () => {
+  turn += 1;
+});
 
 // --- where frames come from ---
 

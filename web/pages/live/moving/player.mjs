@@ -21,6 +21,7 @@ export class Player {
   #from = null;
   #stop = () => {};
   #changed = () => {};
+  #edited = () => {};
   #gate = null;
   #busy = null;
   #frames = 0;
@@ -121,6 +122,7 @@ export class Player {
   /** Another program. */
   async program(text) {
     this.#program = text;
+    this.#edited();
     this.#lost = "";
     const { sliders } = this.#page;
     if (this.#show === null) {
@@ -145,9 +147,17 @@ export class Player {
     if (this.python === null) return;
     const show = this.python.show(this.device);
     const { sliders } = this.#page;
-    sliders.begin();
-    await show.take(this.#program);
-    if (this.#good !== "" && this.#good !== this.#program) await show.take(this.#good);
+    let text;
+    do {
+      text = this.#program;
+      const edited = new Promise((resolve) => {
+        this.#edited = resolve;
+      });
+      sliders.begin();
+      for (const each of new Set([text, this.#good || text])) {
+        if (text === this.#program) await Promise.race([show.take(each), edited]);
+      }
+    } while (text !== this.#program);
     this.#show = show;
   }
 

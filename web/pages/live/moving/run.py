@@ -5,10 +5,12 @@ float32 on the GPU, of shape (height, width, 4): it launches kernels that read t
 and write the second. It can import `slider` and `onnx` from the module `live`. In a page
 without WebGPU both are NumPy arrays of uint8.
 
-A program with an error never replaces one that works.
+A program with an error never replaces one that works, and of several that are loading the
+newest counts.
 """
 
 import ast
+import asyncio
 import inspect
 import sys
 import time
@@ -22,7 +24,10 @@ from pyodide.code import eval_code_async
 import dlpack_web as dlw
 
 NAME = "program.py"  # the reader's text, in tracebacks
+# What the reader's code may raise: sys.exit(), too.
+ERRORS = (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError)
 PATIENCE_S = 3  # for Python code of the reader that does not end
+FRAME_S, START_S = 10, 60  # for a frame, and a program, that waits for something
 
 
 class Slider:
@@ -92,18 +97,18 @@ class Program:
         with patience():
             found = self.frame(image, result)
         if inspect.iscoroutine(found):
-            await Patiently(found)
+            await within(FRAME_S, found)
 
 
 async def compiled(text: str, device: dlw.Device | None) -> Program:
     """The program in a text, with its kernels compiled; BrokenError."""
     names = {"__name__": "program"}
     try:
-        await Patiently(eval_code_async(text, names, filename=NAME))
+        await within(START_S, eval_code_async(text, names, filename=NAME))
         for kernel in kernels_in(names.values()):
             await kernel.ready(device)
         return Program(text, names)
-    except Exception as error:
+    except ERRORS as error:
         raise explained(error, text) from None
 
 
@@ -160,6 +165,18 @@ class Patiently:
                 step, value = self._coroutine.throw, error
 
 
+async def within(seconds: float, coroutine) -> None:
+    """Awaits a coroutine of the reader, but not for longer."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            await Patiently(coroutine)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        late = TimeoutError(f"it waited for more than {seconds} s and was stopped")
+        raise late.with_traceback(error.__cause__.__traceback__) from None
+
+
 def explained(error: BaseException, text: str) -> BrokenError:
     """The error with its place in the reader's text."""
     if isinstance(error, BrokenError):
@@ -173,7 +190,14 @@ def explained(error: BaseException, text: str) -> BrokenError:
         for place in traceback.extract_tb(error.__traceback__)
         if place.filename == NAME
     ]
-    return BrokenError(f"{type(error).__name__}: {error}", lines[-1] if lines else None)
+    message = f"{error}"
+    if isinstance(error, SystemExit):
+        message = (
+            "a program runs until another replaces it: return from frame() instead"
+        )
+    return BrokenError(
+        f"{type(error).__name__}: {message}", lines[-1] if lines else None
+    )
 
 
 def wgsl_line(error: dlw.KernelError, text: str) -> int | None:
@@ -187,7 +211,21 @@ def wgsl_line(error: dlw.KernelError, text: str) -> int | None:
     return None
 
 
-class Show:
+class Newest:
+    """Loads programs; each ends the loading of the one before."""
+
+    task: asyncio.Task[Program] | None = None
+
+    async def newest(self, loading) -> Program | None:
+        """What a coroutine gives; None if another one came meanwhile."""
+        if self.task is not None:
+            self.task.cancel()
+        task = self.task = asyncio.ensure_future(loading)
+        await asyncio.gather(task, return_exceptions=True)
+        return task.result() if task is self.task else None
+
+
+class Show(Newest):
     """Runs the frames of a source, and then of the next, through the program to the
     canvas."""
 
@@ -200,7 +238,7 @@ class Show:
     async def take(self, text: str) -> None:
         """Runs a text from the next frame on; BrokenError: the old program
         continues."""
-        self.wanted = await compiled(text, self.device)
+        self.wanted = await self.newest(compiled(text, self.device)) or self.wanted
 
     async def run(self, source, canvas) -> None:
         """Shows the frames of a source until they end, or the page stops them."""
@@ -224,7 +262,7 @@ class Show:
             await dlw.webgpu.to_canvas(self.result, canvas)
         except dlw.DeviceLostError:
             raise
-        except Exception as error:
+        except ERRORS as error:
             tell(explained(error, self.program.text))
 
     async def try_wanted(self, image: dlw.Tensor) -> None:
@@ -237,14 +275,14 @@ class Show:
             await trial[0, 0].to_host()  # one pixel, which reports the faults of all
         except dlw.DeviceLostError:
             raise
-        except Exception as error:
+        except ERRORS as error:
             tell(explained(error, program.text))
             return
         self.program, self.result = program, trial
         page.took(program.text)
 
 
-class ShowOnCpu:
+class ShowOnCpu(Newest):
     """Runs frames through the program in NumPy arrays; the page has views of them."""
 
     def __init__(self, width: int, height: int) -> None:
@@ -254,13 +292,18 @@ class ShowOnCpu:
     async def take(self, text: str) -> None:
         """Runs a text from the next frame on; BrokenError: the old program
         continues."""
+        program = await self.newest(self.tried(text))
+        if program is not None:
+            self.program = program
+            page.took(text)
+
+    async def tried(self, text: str) -> Program:
         program = await compiled(text, None)
         try:
             await program(self.image, np.empty_like(self.result))
-        except Exception as error:
+        except ERRORS as error:
             raise explained(error, text) from None
-        self.program = program
-        page.took(text)
+        return program
 
     async def draw(self) -> None:
         """One frame; as it is, while there is no program."""
@@ -269,7 +312,7 @@ class ShowOnCpu:
             return
         try:
             await self.program(self.image, self.result)
-        except Exception as error:
+        except ERRORS as error:
             tell(explained(error, self.program.text))
 
 
