@@ -52,43 +52,32 @@ export async function copies(trial: Trial): Promise<unknown> {
   return undefined;
 }
 
+/** On its own device, and on each other one: the CPU, the GPU, a second GPUDevice. */
 export async function devices(trial: Trial): Promise<void> {
+  const { device, options, known, later } = trial;
   const subject = await trial.make();
-  const there = await trial.hold(subject, { device: trial.device });
+  const there = await trial.hold(subject, { device });
   await expect(there, subject, "R3");
   there.release();
-  await elsewhere(trial, subject, "R3", (...request) => trial.attempt(subject, ...request));
-  if (!trial.device) return;
-  const unknown = { device: {} }; // nothing can be there, however it is refused
-  const answer = await trial.ask(subject, unknown).catch(() => undefined);
-  if (answer) trial.answered(answer, subject, unknown);
-}
-
-/** By what name a request may be refused, by its `copy`. */
-const REFUSED: Record<string, string> = { false: "CopyError", true: "UnsupportedError" };
-
-/** Asks for the elements on each other device: the CPU, the GPU, a second GPUDevice. */
-export async function elsewhere(
-  { device, options, known }: Trial,
-  subject: Subject,
-  rule: string,
-  attempt: (request: object, ...names: string[]) => Promise<Held | undefined>,
-): Promise<void> {
   const second: DeviceLike | null | undefined = device && (await options.requestDevice?.());
   const others = device ? [null, second] : [options.device ?? undefined];
   try {
     for (const other of others.filter((each) => each !== undefined)) {
       for (const copy of [undefined, false, true]) {
-        const names = ["DeviceError", REFUSED[`${copy}`] ?? "DeviceError"];
-        const take: Take = (each) => attempt(each, ...names);
-        const held = await honest(subject, { device: other, copy }, take, rule);
+        const names = copy === undefined ? [] : [copy ? "UnsupportedError" : "CopyError"];
+        const take: Take = (each) => trial.attempt(subject, each, "DeviceError", ...names);
+        const held = await honest(subject, { device: other, copy }, take, "R3");
         held?.release(false);
-        if (held && rule === "M3" && other !== second && !copy) known.moves = { device: other };
+        if (held && later && other !== second && !copy) known.moves = { device: other };
       }
     }
   } finally {
     second?.destroy?.();
   }
+  if (!device) return;
+  const unknown = { device: {} }; // nothing can be there, however it is refused
+  const answer = await trial.ask(subject, unknown).catch(() => undefined);
+  if (answer) trial.answered(answer, subject, unknown);
 }
 
 export async function writing(trial: Trial): Promise<unknown> {

@@ -13,7 +13,7 @@
 import * as copies from "./copies.js";
 import * as failures from "./failures.js";
 import * as holds from "./holds.js";
-import * as later from "./later.js";
+import * as asynchronous from "./later.js";
 import { Book, Broken, broken, Ended, show, skip } from "./report.js";
 import * as requests from "./requests.js";
 import * as spare from "./spare.js";
@@ -89,7 +89,10 @@ async function testOn(
       }
     };
     // A factory that hangs once would do so at every rule.
-    return book.check(id, name, test, { after, hangs: () => trial.making });
+    return book.check(id, later ? `${name}, method of M3` : name, test, {
+      after,
+      hangs: () => trial.making,
+    });
   };
 
   const began = await run(
@@ -110,14 +113,16 @@ async function testOn(
   await run("T5", async () => {
     stillThere = await holds.lasting(lasting);
   });
-  const checks = device ? [...CHECKS, ...GPU_CHECKS] : CHECKS;
-  for (const [id, check, ...after] of checks) await run(id, check, "T5", ...after);
-  // What the first method keeps, that of M3 keeps, too.
+  for (const [id, check, ...after] of CHECKS) await run(id, check, "T5", ...after);
   later = typeof base?.x[EXCHANGE_ASYNC] === "function";
-  for (const [id, check, ...after] of later ? CHECKS : []) {
+  if (!later) book.skipped("M3", "it has no method that may wait");
+  for (const [id, check, ...after] of later ? [...CHECKS, ...LATER] : []) {
     if (BOTH.includes(id)) await run(id, check, "T5", "M3", ...after);
   }
   later = false;
+  for (const [id, check, ...after] of device ? [...LAST, ...GPU_CHECKS] : LAST) {
+    await run(id, check, "T5", ...after);
+  }
   // Where another rule is broken, its elements may be others because of it.
   if (book.report().ok) await run("T5", async () => stillThere?.());
   lasting.end();
@@ -147,12 +152,6 @@ async function firstMade(trial: Trial, kinds: readonly Kind[]): Promise<Subject>
   return skip("make gave undefined for all dtypes");
 }
 
-const LATER = [
-  ...[later.answers, later.asMuch, later.refusals, later.elsewhere],
-  ...[later.aborts, later.abortedTooLate],
-  ...[later.nothingLeft, later.nothingLeftOfAborts],
-];
-const BEFORE_LATER = "R1 R2 R3 R4 R5 R7 S3 T5 O1 O2 X1 X2".split(" ");
 /** Each with the rules that it requires. */
 const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["T5", holds.otherTensors],
@@ -170,21 +169,30 @@ const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["R5", copies.writing, "R1", "R4"],
   ["O2", (trial) => holds.releasedTwice(trial, { copy: true }), "R4"],
   ["O1", (trial) => holds.outlives(trial, { copy: true }), "R4", "O2"],
-  ["X2", requests.usableAfterErrors, "R4"],
+  ["X2", requests.usableAfterErrors, "R3", "R4"],
   ["S5", spare.neighbours, "R4", "R5", "R6"],
   ["T4", holds.sharedFlush, "T5"],
   ["S2", holds.growing],
   ["X1", requests.afterRelease],
   ["X3", requests.order, "R2", "R3", "R7", "X1"],
   ["O2", requests.ended, "X1", "O1", "S3"],
-  ["X2", requests.nothingHeld, "X1", "X3", "O2", "S3"],
+  ["X2", requests.nothingHeld, "R3", "X1", "X3", "O2", "S3"],
   ["O7", requests.reentered, "R1", "O1", "O2", "F14", "S3", "X2"],
-  ...LATER.map((check) => ["M3", check, ...BEFORE_LATER] as const),
+];
+/** Those of `CHECKS` that both methods keep, and those of the method of M3. */
+const BOTH = "R1 R2 R3 R4 R5 R7 O1 O2 O5 X1 X2 X3 M3";
+const BEFORE_LATER = "R1 R2 R3 R4 R5 R7 S3 T5 O1 O2 X1 X2".split(" ");
+const LATER = [
+  asynchronous.asMuch,
+  asynchronous.aborts,
+  asynchronous.abortedTooLate,
+  asynchronous.nothingLeft,
+].map((check) => ["M3", check, ...BEFORE_LATER] as const);
+/** Those that also ask for elements elsewhere. */
+const LAST: typeof CHECKS = [
   ["O4", holds.written, "R4", "R5", "X2"],
   ["S6", spare.padding, "R6", "R4"],
 ];
-/** Those of `CHECKS` that both methods keep. */
-const BOTH = "R2 R4 R5 R7 O1 O2 O4 O5 X1 X2 X3";
 /** Those of work that fails after the call, and of devices. */
 const GPU_CHECKS: typeof CHECKS = [
   ["E2", failures.noFault],

@@ -25,7 +25,7 @@ export async function versions(trial: Trial): Promise<void> {
 }
 
 /** Malformed requests (R7). */
-export const NONSENSE: readonly unknown[] = [
+const NONSENSE: readonly unknown[] = [
   ...[null, 5, "cpu", true, 5n],
   ...[1, "1", null, { 0: 1 }].map((versions) => ({ versions })),
   ...[5, "cpu", true].map((device) => ({ device })),

@@ -101,9 +101,7 @@ export class Trial {
   /** The method's result, or its promise if the producer has only the method of M3. */
   async ask(subject: Subject, ...request: unknown[]): Promise<unknown> {
     const { x } = subject;
-    if (this.later || typeof x[EXCHANGE] !== "function") {
-      return await x[EXCHANGE_ASYNC]?.(...request);
-    }
+    if (this.later || typeof x[EXCHANGE] !== "function") return await start(x, ...request);
     const exchange = x[EXCHANGE](...request);
     checkObject(exchange);
     return exchange;
@@ -180,6 +178,17 @@ export class Trial {
       } catch {}
     }
   }
+}
+
+/** The promise of the method of M3. */
+export function start(x: Subject["x"], ...request: unknown[]): PromiseLike<unknown> {
+  let promise: unknown;
+  try {
+    promise = x[EXCHANGE_ASYNC]?.(...request);
+  } catch (error) {
+    broken("M3", `the method threw ${show(error)} and did not return a promise`);
+  }
+  return isThenable(promise) ? promise : broken("M3", "the method returned no promise");
 }
 
 /** Releases a producer as its user would, once; false if the factory does not say how. */

@@ -41,7 +41,7 @@ code_for_op = {
 }
 _SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16)
 # Of elements within their dtype, the others' results are within, too.
-_LEAVES = {Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG, Ops.SHL, Ops.CDIV, Ops.XOR, Ops.CAST}
+_LEAVES = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG, Ops.SHL, Ops.CDIV, Ops.XOR, Ops.CAST)
 
 
 def _wrapped(ctx: Any, x: UOp) -> str | None:
@@ -50,17 +50,15 @@ def _wrapped(ctx: Any, x: UOp) -> str | None:
     if x.src[0].op is Ops.CONST and not (unsigned and x.src[0].val < 0):
         return None  # a number, or tinygrad's mask
     text = wgsl.WGSLRenderer.string_rewrite.rewrite(x, ctx=ctx)
-    return (
-        f"({text}&{2**32 - 1 >> away}u)"
-        if unsigned
-        else f"(({text}<<{away}u)>>{away}u)"
-    )
+    if unsigned:
+        return f"({text}&{2**32 - 1 >> away}u)"
+    return f"(({text}<<{away}u)>>{away}u)"
 
 
 string_rewrite = (
     PatternMatcher(
         [
-            (UPat(tuple(_LEAVES), _SMALL, name="x"), _wrapped),
+            (UPat(_LEAVES, _SMALL, name="x"), _wrapped),
             (
                 UPat(Ops.CMPNE, src=(UPat.var("a", dtypes.floats), UPat.var("b"))),
                 lambda ctx, a, b: f"(!({ctx[a]}=={ctx[b]}))",
@@ -144,22 +142,14 @@ def _computed(ctx: Any, x: UOp) -> UOp | None:
     narrow, wide = ctx
     if x.dtype != narrow:
         return None
+    if x.op is Ops.CAST:
+        return _rounded(x.src[0].cast(wide), narrow)
     sources = (s.cast(wide) if s.dtype == narrow else s for s in x.src)
     return _rounded(UOp(x.op, src=tuple(sources), arg=x.arg, tag=x.tag), narrow)
 
 
 float_decompositions = (
-    PatternMatcher(
-        [
-            (
-                UPat(Ops.CAST, dtypes.floats, src=(UPat.var("val"),), name="x"),
-                lambda ctx, x, val: (
-                    _rounded(val.cast(ctx[1]), ctx[0]) if x.dtype == ctx[0] else None
-                ),
-            ),
-            (UPat(tuple(_ROUNDED), dtypes.floats, name="x"), _computed),
-        ]
-    )
+    PatternMatcher([(UPat((*_ROUNDED, Ops.CAST), dtypes.floats, name="x"), _computed)])
     + decompositions.pm_float_decomp
 )
 

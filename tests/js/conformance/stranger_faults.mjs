@@ -286,11 +286,11 @@ M3 rejects with an error of its own
 - if (error)
 + if (signal?.aborted) throw new Error("aborted"); if (error)
 
-M3 it never reads back to the end
+R3 it never reads back to the end
 - await staging.mapAsync(MAP).catch((error) => {
 + await new Promise(() => {}).catch((error) => {
 
-M3 reads back other elements
+R3 reads back other elements
 - host.write(new Uint8Array(
 + host.write(new Uint8Array(this.bytes) ?? new Uint8Array(
 
@@ -426,13 +426,13 @@ M3 only a request that is aborted at once is
 + block.take(); let now = true; setTimeout(() => { now = false; }, 0);
 + const staging
 
-M3 the copy flag is dropped
+R4 the copy flag is dropped
 - return this[EXCHANGE](request);
 - if (device) throw
 + return this[EXCHANGE]({ ...request, copy: undefined });
 + if (device) throw
 
-M3 the read-back is one of zeros
+R3 the read-back is one of zeros
 - host.write(new Uint8Array(staging
 + host.write(new Uint8Array(4)); void (new Uint8Array(staging
 
@@ -470,7 +470,7 @@ E2 rejects by what popErrorScope gives
 - if (error) this.error ??= refuse("ShaderError", error.message);
 + if (error) throw error;
 
-M3 rejects by another name
+R7 rejects by another name
 - const { device, copy, signal } = this.read(request);
 + const { device, copy, signal } = await (async () => this.read(request))().catch((error) => {
 + throw error.name === "TypeError" ? refuse("UnsupportedError", "no object") : error;
@@ -517,7 +517,7 @@ O1 the user's release destroys the buffer
 - this.released = true;
 + this.released = true; this.block.data.destroy?.(); this.block.pool = [];
 
-M3 a rejected request leaves a hold
+X2 a rejected request leaves a hold
 - async [ASYNC](request) {
 + async [ASYNC](request) {
 + if (request?.versions?.[0] === 99) this.block.holds++;
