@@ -199,23 +199,6 @@ function failing(device: DeviceLike, run: () => void): void {
   }
 }
 
-/** A read-back during which the device is lost: it comes in time, or rejects with that. */
-async function lateOrLost(
-  trial: Trial,
-  subject: Subject,
-  request: object,
-  pending: Promise<unknown>,
-): Promise<void> {
-  let answer: unknown;
-  try {
-    answer = await pending;
-  } catch (error) {
-    if (nameOf(error) === "DeviceLostError") return;
-    broken("E4", `a read-back, during which the device was lost, led to ${show(error)}`);
-  }
-  await expect(trial.answered(answer, subject, request), subject, "E4");
-}
-
 /** E4: on a device that is lost. */
 export const lostDevice = (trial: Trial): Promise<void> => onOwnDevice(trial, onLostDevice);
 
@@ -223,13 +206,17 @@ async function onLostDevice(trial: Trial): Promise<void> {
   const subject = await trial.make();
   const held = await trial.hold(subject);
   const later = subject.x[EXCHANGE_ASYNC];
+  // A read-back comes in time, or rejects with the loss.
   const { moves } = trial.known;
-  const pending = (async () => moves && later?.call(subject.x, moves))();
-  pending.catch(() => {}); // is awaited later
+  const late = new Trial(trial.options, trial.device, trial, trial.known, true);
+  const pending = moves && late.attempt(subject, moves, "DeviceLostError");
+  pending?.catch(() => {}); // is awaited later
   flush(held);
   trial.device?.destroy?.();
   await trial.device?.lost;
-  if (moves) await lateOrLost(trial, subject, moves, pending);
+  const back = await pending;
+  if (back) await expect(back, subject, "E4");
+  late.end();
   const asks = [() => trial.ask(subject), () => trial.ask(subject, { device: trial.device })];
   if (typeof later === "function") asks.push(async () => later.call(subject.x, {}));
   for (const ask of asks) {
