@@ -108,7 +108,6 @@ PyObject *dlw_desktop_chunk(PyObject *Py_UNUSED(module), PyObject *args) {
   }
   PyBuffer_Release(&scratch);
   if (count == 0) return NULL;
-  if (count < 0) return Py_BuildValue("(LO)", (long long)count, Py_None);
   Py_ssize_t bytes = (Py_ssize_t)(count * dlw_itemsize(dtype));
   PyObject *memory =
       PyMemoryView_FromMemory((char *)(uintptr_t)address, bytes, PyBUF_READ);

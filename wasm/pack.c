@@ -192,8 +192,9 @@ static void copy_bytes(char *to, const char *from, box *all) {
 static int64_t narrow(box *all, int64_t first, int64_t limit) {
   int64_t inside = 1, start = 0;
   int level = all->count - 1;
-  while (level > 0 && inside * all->axes[level].extent <= limit) {
-    inside *= all->axes[level--].extent;
+  for (; level > 0; inside *= all->axes[level--].extent) {
+    int64_t next = inside * all->axes[level].extent;
+    if (next > limit || first % next != 0) break;
   }
   int64_t rest = first / inside;
   for (int i = level; i >= 0; i--) {
@@ -233,16 +234,21 @@ void dlw_pack(void *target, const DLTensor *source, uint32_t element_bits) {
 }
 
 int64_t dlw_pack_some(void *target, const DLTensor *source, int64_t first,
-                      int64_t limit, const void **packed) {
-  box all;
-  merge_axes(source, dlw_itemsize(source->dtype), &all);
-  const char *from = dlw_first(source) + narrow(&all, first, limit);
-  int64_t count = elements(&all);
+                      int64_t limit, int64_t unit, const void **packed) {
+  int64_t size = dlw_size(source), width = dlw_itemsize(source->dtype), count = 0;
   *packed = target;
-  if (all.count == 1 && all.axes[0].from == all.width) {
-    *packed = from;
-  } else {
-    copy_bytes(target, from, &all);
-  }
+  do {
+    box all;
+    merge_axes(source, width, &all);
+    const char *from = dlw_first(source) + narrow(&all, first + count, limit - count);
+    int64_t next = elements(&all);
+    int whole = next % unit == 0 || first + next == size;
+    if (count == 0 && whole && all.count == 1 && all.axes[0].from == width) {
+      *packed = from;
+      return next;
+    }
+    copy_bytes((char *)target + count * width, from, &all);
+    count += next;
+  } while (count % unit != 0 && first + count < size);
   return count;
 }

@@ -11,13 +11,11 @@
 void dlw_pack(void *target, const DLTensor *source, uint32_t element_bits);
 
 /* Packs some elements, from the one at position `first` in row-major order on, and
- * returns how many: at most `limit`, at least one, a multiple of 4 where the axes
- * allow.
- * `*packed` is where they are: in
- * `target`, which has room for `limit`, or in the source where they have no gaps.
- * `first` is 0 or the sum of what earlier calls with the same limit returned. The
- * source has elements, of whole bytes. */
+ * returns how many: at most `limit` and, but for the last, a multiple of `unit`, which
+ * divides `limit` unless that is at least all elements. `*packed` is where they are: in
+ * `target`, which has room for `limit`, or in the source where they have no gaps. The
+ * source has elements, of whole bytes, and `first` is one of them. */
 int64_t dlw_pack_some(void *target, const DLTensor *source, int64_t first,
-                      int64_t limit, const void **packed);
+                      int64_t limit, int64_t unit, const void **packed);
 
 #endif

@@ -6,7 +6,7 @@
 #include "convert.h"
 #include "pack.h"
 
-#define CHUNK_BYTES ((size_t)8 << 20)
+#define CHUNK_BYTES ((size_t)4 << 20) /* js/src/webgpu/upload.ts: PIECE */
 
 /* Bytes of an element before or after its conversion, whichever are more. */
 static int64_t width_of(const DLTensor *source, DLDataType dtype) {
@@ -50,7 +50,9 @@ int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,
   if (check_request(tensor, first) < 0) return 0;
   const DLTensor *source = dlw_dl(tensor);
   int64_t lanes, from = dlw_itemsize(source->dtype), to = dlw_itemsize(dtype);
-  int64_t limit = (int64_t)bytes / width_of(source, dtype);
+  int64_t limit = (int64_t)bytes / width_of(source, dtype), unit = 4;
+  while (unit > 1 && unit / 2 * to % 4 == 0) unit /= 2; /* of whole words */
+  if (limit < dlw_size(source)) limit -= limit % unit;
   int same = dlw_dtype_pack(source->dtype) == dlw_dtype_pack(dtype);
   dlw_converter convert = same ? NULL : dlw_converter_for(source->dtype, dtype, &lanes);
   if (!same && convert == NULL) {
@@ -58,14 +60,13 @@ int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,
     return 0;
   }
   if (limit == 0) {
-    PyErr_Format(PyExc_ValueError, "%zu bytes are too few for an element", bytes);
+    PyErr_Format(PyExc_ValueError, "%zu bytes are too few for whole words", bytes);
     return 0;
   }
   /* Narrower elements end where the wider ones will, so none is overwritten. */
   char *target = to > from ? scratch + limit * (to - from) : scratch;
   const void *packed;
-  int64_t count = dlw_pack_some(target, source, first, limit, &packed);
-  if (count * to % 4 != 0 && first + count < dlw_size(source)) return -1;
+  int64_t count = dlw_pack_some(target, source, first, limit, unit, &packed);
   if (convert != NULL) {
     int64_t done =
         dlw_convert(convert, scratch, packed, count * lanes, from / lanes, to / lanes);

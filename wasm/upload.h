@@ -5,15 +5,14 @@
 #include "errors.h"
 
 /* Packs and converts elements of host memory, from the one at `first` in row-major
- * order on; how many, or 0 with an exception. `*address` gets their address: in the
- * tensor if nothing needs to be done, else in `scratch`. -1 if they are not whole
- * words, which GPU buffers require: pack all of them first. `first` is 0 or the sum of
- * what earlier calls with as many bytes of scratch memory returned. */
+ * order on; how many, or 0 with an exception. All but the last ones are whole words,
+ * which GPU buffers require. `*address` gets their address: in the tensor if nothing
+ * needs to be done, else in `scratch`. */
 int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,
                          char *scratch, size_t bytes, int64_t *address);
 
 /* Memory that all uploads of the browser reuse: as large as the largest so far, up to
- * 8 MiB; NULL with an exception. */
+ * 4 MiB; NULL with an exception. */
 char *dlw_upload_scratch(const dlw_tensor *tensor, DLDataType dtype, size_t *bytes);
 
 #endif

@@ -161,7 +161,7 @@ def _pass(
 # over a GPU handle, which takes over a reference to it (strides None: row-major). _gpu:
 # the handle of a Tensor. _on_gpu_drop: the function to call with each handle whose last
 # tensor is gone. _chunk: elements packed and converted, from `first` on: their number
-# (-1: not whole words) and memory, which is the tensor's or `scratch`.
+# and memory, which is the tensor's or `scratch`. All but the last are whole words.
 def _wrap(
     gpu: int,
     device_id: int,

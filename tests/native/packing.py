@@ -5,6 +5,7 @@ from ctypes import c_double, c_int32, c_int64, c_size_t, c_uint32
 
 import numpy as np
 from bridge import function, lend, release, scratch, struct_of
+from forge import Forged
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -56,3 +57,17 @@ def converted(x, dtype):
     dtype = np.dtype(dtype)
     data = b"".join(chunks(x, packed_dtype(dtype), dtype.itemsize))
     return np.frombuffer(data, dtype).reshape(x.shape)
+
+
+def vectors(view):
+    """A producer of vectors of bytes over an array of raw elements, V3 and the like."""
+    lanes = view.itemsize
+    return Forged(
+        code=1,
+        bits=8,
+        lanes=lanes,
+        ndim=view.ndim,
+        shape=view.shape,
+        strides=[stride // lanes for stride in view.strides],
+        data=view.ctypes.data,
+    )

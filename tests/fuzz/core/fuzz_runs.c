@@ -167,12 +167,14 @@ static void check_packed(const uint8_t *packed, const geometry *lies, int64_t fi
 /* In pieces, as uploads take them. */
 static void pack_pieces(const DLTensor *tensor, const geometry *lies, int64_t size,
                         int64_t limit, int64_t width) {
-  limit += size / 64;
+  int64_t unit = 1 << limit % 3;
+  limit = (limit + size / 64) * unit;
   uint8_t *target = malloc((size_t)(limit * width));
   for (int64_t first = 0, count; first < size; first += count) {
     const void *packed = NULL;
-    count = dlw_pack_some(target, tensor, first, limit, &packed);
+    count = dlw_pack_some(target, tensor, first, limit, unit, &packed);
     MUST(count >= 1 && count <= limit && first + count <= size);
+    MUST(count % unit == 0 || first + count == size);
     check_packed(packed, lies, first, count, tensor->data, width);
   }
   free(target);

@@ -219,15 +219,17 @@ static void convert(input *in, const model *from, model *place) {
 /* All elements in pieces, as uploads take them. */
 static void pack_some(input *in, const model *from) {
   if (!can_read(from) || from->lies.bits % 8 != 0) return;
-  int64_t size = size_of(from), limit = 1 + take_below(in, 200),
-          width = from->lies.bits / 8;
+  int64_t size = size_of(from), unit = 1 << take_below(in, 3),
+          limit = unit * (1 + take_below(in, 50)), width = from->lies.bits / 8;
   size_t bytes;
   uint8_t *expected = pack(from, &bytes);
   uint8_t *target = calloc((size_t)limit, (size_t)width);
   for (int64_t first = 0; first < size;) {
     const void *packed = NULL;
-    int64_t count = dlw_pack_some(target, dlw_dl(from->tensor), first, limit, &packed);
+    int64_t count =
+        dlw_pack_some(target, dlw_dl(from->tensor), first, limit, unit, &packed);
     MUST(count >= 1 && count <= limit && first + count <= size);
+    MUST(count % unit == 0 || first + count == size);
     MUST(memcmp(packed, expected + first * width, (size_t)(count * width)) == 0);
     first += count;
   }

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from packing import vectors
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -13,7 +14,7 @@ from dlpack_web import _core
 if sys.platform == "emscripten":
     pytest.skip("JavaScript has the GPUBuffers here", allow_module_level=True)
 
-from dlpack_web._backends.model import slots
+from dlpack_web._backends.model import slots, transfer
 
 FLOAT32 = dlw.DType("float32")._packed
 
@@ -164,8 +165,49 @@ def test_pieces_that_are_none():
             with pytest.raises(TypeError):
                 _core._chunk(odd, odd._dtype, 0, memory)
     wide = dlw.from_dlpack(np.zeros((4, 4)).T)
-    with wide, pytest.raises(ValueError, match="7 bytes are too few for an element"):
+    with wide, pytest.raises(ValueError, match="7 bytes are too few for whole words"):
         _core._chunk(wide, wide._dtype, 0, bytearray(7))
+
+
+PAIRS = [("f8", "f4"), ("c16", "c8"), ("f4", "f2"), ("f2", "f4"), ("i8", "i4")]
+WHOLE = [
+    "uint8",
+    *(f"uint8x{width}" for width in range(2, 17)),
+    "int4",
+    "float6_e3m2fn",
+]
+KINDS = PAIRS + [(name, None) for name in WHOLE]
+
+
+@pytest.mark.parametrize(("source", "target"), KINDS)
+def test_pieces_are_whole_words_and_all_elements(source, target, monkeypatch):
+    """Whatever the shape, the strides and the size of a piece."""
+    rng = np.random.default_rng(KINDS.index((source, target)))
+    dtype = dlw.DType(source if target is None else np.dtype(target).name)
+    lanes = dtype.lanes
+    for _ in range(300):
+        most = rng.integers(4, 400) * 4 * max(lanes, 4)
+        monkeypatch.setattr(transfer, "_PIECE", int(most))
+        monkeypatch.setattr(transfer, "_scratch", [])
+        shape = rng.integers(1, 24, rng.integers(1, 5))
+        if target is not None:
+            raw = rng.integers(0, 99, shape).astype(source)
+        else:
+            raw = rng.integers(0, 256, (*shape, lanes), "u1").view(f"V{lanes}")[..., 0]
+        steps = tuple(
+            slice(None, None, int(k)) for k in rng.choice([1, 2, -1], len(shape))
+        )
+        array = raw[steps].transpose(rng.permutation(len(shape)))
+        if dtype.bits < 8:
+            tensor = dlw.empty(array.size, dtype)
+            expected = bytes(memoryview(_core._raw(tensor)[0]))
+        else:
+            expected = array.astype(target or array.dtype).tobytes()
+            tensor = dlw.from_dlpack(vectors(array) if target is None else array)
+        pieces = [bytes(piece) for piece in transfer._pieces(tensor, dtype)]
+        assert b"".join(pieces) == expected
+        assert all(len(piece) % 4 == 0 for piece in pieces[:-1])
+        assert all(len(piece) <= most for piece in pieces) or len(expected) <= 2 * most
 
 
 @pytest.mark.parametrize("read_only", [False, True])

@@ -7,13 +7,12 @@ from ctypes import c_int64
 import numpy as np
 import pytest
 from bridge import lend, release, scratch
-from forge import Forged
-from packing import chunk, chunks, packed, packed_dtype
+from packing import chunk, chunks, packed, packed_dtype, vectors
 
 import dlpack_web as dlw
 from dlpack_web import _core
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 4 << 20
 WIDTHS = {1: "u1", 2: "i2", 4: "f4", 8: "c8", 16: "c16"}
 
 
@@ -121,20 +120,6 @@ def test_pictures_that_no_cache_holds_are_packed(width, layout):
     rng = np.random.default_rng(width)
     array = random_array(rng, (601, 703, 4), width)
     assert_packed(LAYOUTS[layout](array))
-
-
-def vectors(view):
-    """A producer of vectors of bytes over an array of raw elements, V3 and the like."""
-    lanes = view.itemsize
-    return Forged(
-        code=1,
-        bits=8,
-        lanes=lanes,
-        ndim=view.ndim,
-        shape=view.shape,
-        strides=[stride // lanes for stride in view.strides],
-        data=view.ctypes.data,
-    )
 
 
 @pytest.mark.parametrize("lanes", [3, 5, 6, 7, 12, 13, 24, 32, 33, 40, 100, 700])

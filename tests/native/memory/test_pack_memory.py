@@ -30,8 +30,8 @@ void pack(void *target, const DLTensor *source, uint32_t element_bits) {
   dlw_pack(target, source, element_bits);
 }
 int64_t pack_some(void *target, const DLTensor *source, int64_t first, int64_t limit,
-                  const void **packed) {
-  return dlw_pack_some(target, source, first, limit, packed);
+                  int64_t unit, const void **packed) {
+  return dlw_pack_some(target, source, first, limit, unit, packed);
 }
 int64_t convert(void *target, const void *source, int64_t count, DLDataType from,
                 DLDataType to) {
@@ -69,6 +69,7 @@ def core(tmp_path_factory, host_python):
     library.pack_some.argtypes = (
         c_void_p,
         POINTER(DLTensor),
+        c_int64,
         c_int64,
         c_int64,
         POINTER(c_void_p),
@@ -198,15 +199,17 @@ def test_pieces_are_the_whole(core, source, target, width):
         shape = random_shape(rng, 20_000 // width)
         block = source.place(math.prod(shape) * width, offset)
         view = random_view(rng, fill(rng, block, width, shape))
-        tensor, limit = describe(view), int(rng.integers(1, 2 * view.size + 1))
+        tensor, unit = describe(view), int(rng.choice((1, 2, 4)))
+        limit = unit * int(rng.integers(1, 2 * view.size // unit + 2))
         if limit * width > target.data.size - 16:
             continue
         pieces, first, at = [], 0, c_void_p()
         while first < view.size:
             room = target.place(limit * width, offset)
             start = room.ctypes.data
-            count = core.pack_some(start, byref(tensor), first, limit, byref(at))
+            count = core.pack_some(start, byref(tensor), first, limit, unit, byref(at))
             assert 0 < count <= min(limit, view.size - first)
+            assert count % unit == 0 or first + count == view.size
             pieces.append(ctypes.string_at(at.value, count * width))
             target.assert_rest_untouched()
             first += count

@@ -81,6 +81,9 @@ class Record(record.Record):
             tail = bytes(memory[words:]).ljust(4, b"\0")
             queue.write_buffer(buffer, offset + words, tail)
 
+    def flush(self) -> None:
+        self.gpu.queue.submit([])
+
     def clear(self, buffer: Any, start: int, end: int) -> None:
         if end - start > 4 * len(_ZEROS):
             encoder = self.gpu.create_command_encoder()

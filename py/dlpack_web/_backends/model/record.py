@@ -113,6 +113,9 @@ class Record:
         """Writes bytes, padding the last word with zeros."""
         raise NotImplementedError
 
+    def flush(self) -> None:
+        """Starts what was written: its staging memory can be reused."""
+
     def clear(self, buffer: Any, start: int, end: int) -> None:
         """Writes zeros to whole words."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
 """Elements to and from GPUBuffers (js/src/webgpu/transfer.ts).
 
-Up: one `write`, directly from the array's memory if its elements are contiguous;
-otherwise C packs and converts them in pieces of at most 8 MiB. Down: all tensors of a
-device in one submit and one map, then one copy for each.
+Up: in pieces, directly from the array's memory if its elements are contiguous;
+otherwise C packs and converts them. Down: all tensors of a device in one submit and one
+map, then one copy for each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,9 @@ from .views import (
 )
 from .work import ask, check_usable, operate
 
-_PIECE = 8 << 20
+#: Bytes of a piece. Implementations take fresh staging memory for a large write, and
+#: reuse that of small ones that were submitted: page faults cost more than the copy.
+_PIECE = 4 << 20
 #: Memory for packing that is not in use. Each upload takes one for itself: others may
 #: run meanwhile, in another thread or a finalizer.
 _scratch: list[bytearray] = []
@@ -93,42 +95,40 @@ def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
 
     def calls() -> None:
         at = start
-        for memory in _elements(tensor, dtype):
+        for memory in _pieces(tensor, dtype):
             record.write(slot.buffer, at, memory)
             at += memory.nbytes
+            if memory.nbytes < nbytes:
+                record.flush()
 
     operate(record, f"uploading {dtype}", calls, writes=[part], fresh=True)
     record.count("up", nbytes)
 
 
-def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
-    """The elements as `dtype`, in pieces; all but the last are whole words."""
-    same = dtype == dtype_of(tensor._dtype)
-    row_major = views.is_row_major(tensor.shape, tensor.strides)
-    if same and row_major:
-        memory = _core._raw(tensor)[0]
-        # The bits after packed elements are undefined.
-        if (prod(tensor.shape) * step_of(dtype, tensor.padded)) % 1 == 0:
-            yield memoryview(memory)
-            return
-    elif (dtype.bits * dtype.lanes) % 8 == 0 or tensor.padded:
-        pieces = _pieces(tensor, dtype)
-        first = next(pieces, None)
-        if first is not None:
-            yield first
-            yield from pieces
-            return
-    packed = (
-        _core.from_dlpack(tensor, copy=True)
-        if same
-        else _core._convert(tensor, dtype._packed, False)
-    )
-    yield memoryview(_core._raw(packed)[0])
-
-
 def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
-    """Pieces packed and converted by C; none if they would not be whole words. Each is
-    valid until the next."""
+    """The elements as `dtype`, in order: pieces of at most _PIECE bytes, or all of few.
+    All but the last are whole words. Each is valid until the next."""
+    same = dtype == dtype_of(tensor._dtype)
+    whole = (dtype.bits * dtype.lanes) % 8 == 0 or tensor.padded
+    if same and views.is_row_major(tensor.shape, tensor.strides):
+        # The bits after packed elements are undefined.
+        whole = (prod(tensor.shape) * step_of(dtype, tensor.padded)) % 1 == 0
+        packed = tensor if whole else _core.from_dlpack(tensor, copy=True)
+    elif whole:
+        yield from _packed(tensor, dtype)
+        return
+    elif same:
+        packed = _core.from_dlpack(tensor, copy=True)
+    else:
+        packed = _core._convert(tensor, dtype._packed, False)
+    memory = memoryview(_core._raw(packed)[0])
+    step = _PIECE if memory.nbytes > 2 * _PIECE else memory.nbytes
+    for at in range(0, memory.nbytes, step):
+        yield memory[at : at + step]
+
+
+def _packed(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
+    """Pieces that C packs and converts."""
     first, size = 0, prod(tensor.shape)
     held = _core.from_dlpack(tensor)  # the caller may release its own meanwhile
     width = max(dtype.itemsize, dtype_of(tensor._dtype).itemsize)
@@ -141,8 +141,6 @@ def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
         scratch = bytearray(needed)
     while first < size:
         count, memory = _core._chunk(held, dtype._packed, first, scratch)
-        if count < 0:
-            break
         yield memory
         first += count
     _scratch[:] = [scratch]  # one is enough
