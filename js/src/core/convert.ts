@@ -46,10 +46,12 @@ export function checkConversion(from: DType, to: DType, what: string): void {
 }
 
 /**
- * Row-major elements as another dtype, in a new array.
+ * Row-major elements as another dtype, in a new array, or at the start of `into`.
  *
- * @param values - in memory aligned for them, though their class may be of bytes
+ * @param values - in memory aligned for them, though their class may be of bytes; in `into`,
+ * narrower ones end where the converted ones will
  * @param size - number of elements
+ * @param first - position of the first one, for messages
  * @throws UnsupportedError for other pairs than above, and for an integer that does not fit
  */
 export function convertElements(
@@ -58,9 +60,12 @@ export function convertElements(
   to: DType,
   size: number,
   what: string,
+  first = 0,
+  into?: ArrayBuffer,
 ) {
   checkConversion(from, to, what);
-  const made = new to.View(Math.ceil(size * to.components));
+  const length = Math.ceil(size * to.components);
+  const made = into ? new to.View(into, 0, length) : new to.View(length);
   if (repads(from, to)) {
     repad(
       made as Uint8Array,
@@ -87,7 +92,7 @@ export function convertElements(
       break;
     case "int64 int32":
     case "uint64 uint32":
-      narrow(made as Int32Array, values as BigInt64Array, to, what);
+      narrow(made as Int32Array, values as BigInt64Array, to, what, first);
       break;
     default:
       (made as Float32Array).set(values as Float64Array); // rounded to nearest, ties to even
@@ -175,12 +180,18 @@ export function fromHalf(target: Float32Array, halves: Uint16Array): void {
   });
 }
 
-function narrow(target: Int32Array, values: BigInt64Array, to: DType, what: string): void {
+function narrow(
+  target: Int32Array,
+  values: BigInt64Array,
+  to: DType,
+  what: string,
+  first: number,
+): void {
   values.forEach((value, i) => {
     target[i] = Number(value);
     if (BigInt(target[i] as number) === value) return;
     throw new UnsupportedError(
-      `element ${i} of ${what}, in row-major order, is ${value}, which ${to.name} cannot hold; move ` +
+      `element ${first + i} of ${what}, in row-major order, is ${value}, which ${to.name} cannot hold; move ` +
         "the elements as they are, without dtype",
       { given: value, needed: to.name },
     );

@@ -42,11 +42,12 @@ function decode(convert: typeof fromHalf, pattern: number): number {
 }
 
 /**
- * Copies strided elements, in row-major order. Whole bytes alone: packed sub-byte elements have no
- * strides.
+ * Copies strided elements, in row-major order, as many as `target` has room for. Whole bytes alone:
+ * packed sub-byte elements have no strides.
  *
  * @param source - begins with the lowest element
  * @param step - bytes of an element
+ * @param first - position of the first one to copy
  */
 export function gather(
   target: Uint8Array,
@@ -54,10 +55,17 @@ export function gather(
   shape: readonly number[],
   strides: readonly number[],
   step: number,
+  first = 0,
 ): void {
   const index = shape.map(() => 0);
   let from = -extentOf(shape, strides).low * step;
-  const end = sizeOf(shape) * step;
+  for (let axis = shape.length - 1, rest = first; rest > 0; axis--) {
+    const dim = shape[axis] as number;
+    index[axis] = rest % dim;
+    from += (rest % dim) * (strides[axis] as number) * step;
+    rest = Math.floor(rest / dim);
+  }
+  const end = Math.min(target.length, (sizeOf(shape) - first) * step);
   for (let to = 0; to < end; to += step) {
     for (let byte = 0; byte < step; byte++) target[to + byte] = source[from + byte] as number;
     for (let axis = shape.length - 1; axis >= 0; axis--) {

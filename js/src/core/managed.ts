@@ -28,9 +28,8 @@ export interface Place {
   readonly start: number;
 }
 
-/** Some elements, in memory that the next call reuses. */
+/** Some elements, in memory that the next call reuses: whole words, but for the last ones. */
 export interface Chunk {
-  /** -1 if the elements are not whole words. */
   readonly count: number;
   readonly bytes: Uint8Array;
 }

@@ -8,11 +8,9 @@ import { checkAlive, count, useDevice } from "../webgpu/device.js";
 import { ask } from "../webgpu/faults.js";
 import { allocate } from "../webgpu/making.js";
 import { releaseSlot, slotOf } from "../webgpu/references.js";
-import { writeWords } from "../webgpu/upload.js";
+import { eachPart, PIECE, writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
 
-/** Smaller chunks are gathered: each write costs as much as copying megabytes. */
-const LARGE = 4 << 20;
 /**
  * Bytes that are written between checks of the GPU process's progress; at most twice that is
  * pending.
@@ -40,15 +38,17 @@ export async function gpuSink(
 
   /** Takes as much as there is room for; returns how much. */
   const gather = (bytes: Uint8Array): number => {
-    block ??= new Uint8Array(Math.min(LARGE, nbytes + 3));
-    const part = bytes.subarray(0, LARGE - filled);
+    block ??= new Uint8Array(Math.min(PIECE, nbytes + 3));
+    const part = bytes.subarray(0, PIECE - filled);
     block.set(part, filled);
     filled += part.length;
     return part.length;
   };
   // Only this code has the buffer, which exists: writing fails only if the device is lost.
   const write = ({ buffer: memory, byteOffset, byteLength }: Uint8Array) => {
-    writeWords(queue, buffer, offset, memory, byteOffset, byteLength);
+    eachPart(byteLength, (at, size) => {
+      writeWords(queue, buffer, offset + at, memory, byteOffset + at, size);
+    });
     offset += byteLength;
     written += byteLength;
   };
@@ -80,7 +80,7 @@ export async function gpuSink(
   return {
     async put(chunk) {
       let at = 0;
-      if (chunk.length >= LARGE) {
+      if (chunk.length >= PIECE) {
         at = gather(chunk.subarray(0, -filled & 3));
         flush();
         const words = (chunk.length - at) & ~3;
@@ -89,7 +89,7 @@ export async function gpuSink(
       }
       while (at < chunk.length) {
         at += gather(chunk.subarray(at));
-        if (filled === LARGE) flush();
+        if (filled === PIECE) flush();
       }
       if (written >= STRETCH) await keepUp();
     },

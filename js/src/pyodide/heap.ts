@@ -141,8 +141,7 @@ export class HeapStorage implements Storage {
     if (count === 0) host.fail();
     const { words, buffer } = host.memory;
     const start = L.readInt64(words, this.#scratch);
-    const bytes = count > 0 ? new Uint8Array(buffer, start, bytesOf(dtype, count)) : NOTHING;
-    return { count, bytes };
+    return { count, bytes: new Uint8Array(buffer, start, bytesOf(dtype, count)) };
   }
 
   /** The doubles of the kernel call that C describes; see layout.ts. */
@@ -271,5 +270,3 @@ export class HeapStorage implements Storage {
     L.writeInt64(words, this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
   }
 }
-
-const NOTHING = new Uint8Array(0);

@@ -1,9 +1,11 @@
 /** Uploads of CPU elements to a GPU: `Tensor.to` and `Tensor.write`. */
 
+import { convertElements } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
+import { gather } from "../core/elements.js";
 import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
-import type { ManagedTensor, Storage } from "../core/managed.js";
+import type { Chunk, ManagedTensor } from "../core/managed.js";
 import type { ToOptions } from "../core/options.js";
 import { releasing } from "../core/releasing.js";
 import { copyInto, tensorOfSlot } from "./buffers.js";
@@ -18,7 +20,14 @@ import {
 import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
 import { type AllocateOptions, obtain, WATCHED } from "./making.js";
-import { type BufferRecord, isOpen, isPrivate, markWritten, setOutcome } from "./record.js";
+import {
+  type BufferRecord,
+  isOpen,
+  isPrivate,
+  markWritten,
+  type Outcome,
+  setOutcome,
+} from "./record.js";
 import { addSlot, DEFAULT_USAGE, dispose, slotOf, Usage } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 
@@ -90,9 +99,10 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
     writeFromGPU(target, source);
     return;
   }
-  // Only integers can fail to fit.
+  // Only integers can fail to fit: nothing is overwritten then.
   const { dtype } = target;
-  if (dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
+  const rehearses = dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2;
+  if (rehearses) eachPiece(source, dtype, () => {});
   const { record, facts } = slot;
   // Our own small buffers are presumed valid, and writing them cannot fail.
   const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
@@ -122,10 +132,7 @@ function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
   }
 }
 
-/**
- * The elements of a CPU tensor, as `dtype`, into a buffer: directly from its memory if they are
- * contiguous, else packed and converted in pieces of at most 8 MiB.
- */
+/** The elements of a CPU tensor, as `dtype`, into a buffer. */
 function fill(
   record: DeviceRecord,
   facts: BufferRecord,
@@ -137,7 +144,23 @@ function fill(
 ): void {
   const { queue } = record.device.gpu;
   const extent = { facts, start, end: start + nbytes };
-  const write = () => writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
+  const write = () => {
+    let at = start;
+    try {
+      eachPiece(tensor, dtype, (memory, from, size) => {
+        const words = size - (size % 4);
+        if (words > 0) writeWords(queue, facts.buffer, at, memory, from, words);
+        at += words;
+        if (words === size) return;
+        const tail = new Uint8Array(4); // padded with zeros
+        tail.set(new Uint8Array(memory, from + words, size - words));
+        queue.writeBuffer(facts.buffer, at, tail);
+      });
+    } catch (error) {
+      if (at > start) setOutcome(extent, failed(error as Error)); // a part was overwritten
+      throw error;
+    }
+  };
   if (mayFail) {
     const what = `uploading ${tensor.toString()}`;
     operate(record, { what, writes: [extent], fresh: true, filters: ["validation"] }, write);
@@ -149,89 +172,85 @@ function fill(
   count(record, "up", nbytes);
 }
 
-function writeElements(
-  queue: GPUQueue,
-  target: GPUBuffer,
-  offset: number,
-  nbytes: number,
-  tensor: ManagedTensor,
-  dtype: DType,
-): void {
-  const { storage, strides } = tensor;
-  if (dtype === tensor.dtype && strides === null && tensor.exact % 1 === 0) {
-    writeMemory(queue, target, offset, storage.bytes(tensor), tensor.start, nbytes);
-  } else if (!storage.chunk) {
-    writeBytes(queue, target, offset, tensor.as(dtype));
-  } else if (
-    dtype.flags !== tensor.dtype.flags ||
-    dtype.step % 1 !== 0 ||
-    !writePieces(queue, target, offset, tensor, dtype)
-  ) {
-    const packed = tensor.pack(); // its pieces would not be whole words
-    try {
-      writeBytes(queue, target, offset, packed.as(dtype));
-    } finally {
-      packed.release();
-    }
-  }
-}
-
-/** Whether it was possible: pieces must be whole words. */
-function writePieces(
-  queue: GPUQueue,
-  target: GPUBuffer,
-  offset: number,
-  tensor: ManagedTensor,
-  dtype: DType,
-): boolean {
-  const slow = isTransposed(tensor);
-  let at = offset;
-  return convertPieces(tensor, dtype, (bytes) => {
-    writeBytes(queue, target, at, bytes);
-    // The GPU process takes a piece while the next one is packed, if packing is slow.
-    if (slow) queue.submit([]);
-    at += bytes.length;
-  });
-}
-
-/** Packs and converts all elements piece by piece; false if those are not whole words. */
-function convertPieces(
-  tensor: ManagedTensor,
-  dtype: DType,
-  use: (bytes: Uint8Array) => void,
-): boolean {
-  const { storage } = tensor as { storage: Required<Storage> };
-  for (let first = 0; first < tensor.size; ) {
-    const { count: done, bytes } = storage.chunk(tensor, dtype, first);
-    if (done < 0) return false;
-    use(bytes);
-    first += done;
-  }
-  return true;
+/** The outcome of an upload that threw within it. */
+function failed(error: Error): Outcome {
+  const fault = { error, reported: true };
+  return { fault, done: Promise.resolve(fault) };
 }
 
 /**
- * Whether neighbours in memory are not neighbours in a row: packing is then slower than copying.
+ * Bytes of a piece. Implementations take fresh staging memory for a large write, and reuse that of
+ * pieces that were submitted: its page faults cost more than the copy.
  */
-function isTransposed({ strides }: ManagedTensor): boolean {
-  const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
-  return strides?.some(near) === true && !near(strides.at(-1));
+export const PIECE: number = 4 << 20;
+
+/**
+ * Calls `use` with the elements of a CPU tensor, as `dtype`, in order: where they are if they are
+ * contiguous, else packed and converted piece by piece. All pieces but the last are whole words.
+ */
+function eachPiece(
+  tensor: ManagedTensor,
+  dtype: DType,
+  use: (memory: ArrayBufferLike, from: number, nbytes: number) => void,
+): void {
+  const { dtype: own, storage, size, strides } = tensor;
+  const asIs = dtype === own && strides === null;
+  if (asIs || dtype.flags !== own.flags || dtype.step % 1 !== 0) {
+    const { buffer, byteOffset, byteLength } = tensor.as(dtype);
+    eachPart(byteLength, (at, nbytes) => use(buffer, byteOffset + at, nbytes));
+    return;
+  }
+  for (let first = 0; first < size; ) {
+    const { count, bytes } = storage.chunk?.(tensor, dtype, first) ?? chunkOf(tensor, dtype, first);
+    use(bytes.buffer, bytes.byteOffset, bytes.length);
+    first += count;
+  }
 }
 
-/** Throws conversion errors before anything is overwritten. */
-function rehearse(tensor: ManagedTensor, dtype: DType): void {
-  if (tensor.storage.chunk) convertPieces(tensor, dtype, () => {});
-  else tensor.as(dtype);
+/** Calls `use` for pieces of so many bytes, or all of few. */
+export function eachPart(nbytes: number, use: (at: number, nbytes: number) => void): void {
+  const step = nbytes > 2 * PIECE ? PIECE : nbytes;
+  for (let at = 0; at < nbytes; at += step) use(at, Math.min(step, nbytes - at));
 }
 
-function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: Uint8Array): void {
-  writeMemory(queue, target, offset, bytes.buffer, bytes.byteOffset, bytes.byteLength);
+/** Memory for pieces, which all uploads reuse. */
+let scratch = new ArrayBuffer(0);
+
+function scratchOf(nbytes: number): ArrayBuffer {
+  if (scratch.byteLength < nbytes) scratch = new ArrayBuffer(nbytes);
+  return scratch;
+}
+
+/** Implements `Storage.chunk` for arrays. */
+function chunkOf(tensor: ManagedTensor, dtype: DType, first: number): Chunk {
+  const { dtype: own, storage, strides, shape, start } = tensor;
+  const width = Math.max(own.step, dtype.step);
+  const count = Math.min(tensor.size - first, Math.floor(PIECE / width) & ~3);
+  const memory = storage.bytes(tensor);
+  const { packed, View, step } = own;
+  const at = start + first * step;
+  const isAligned = at % Math.min((packed & 0xff00) >> 11, 8) === 0;
+  const into = scratchOf(count * width);
+  const values =
+    strides === null && isAligned
+      ? new View(memory, at, count * own.components)
+      : // Narrower elements end where the wider ones will, so none is overwritten.
+        new View(into, Math.max(0, dtype.step - step) * count, count * own.components);
+  if (values.buffer === into) {
+    const bytes = new Uint8Array(into, values.byteOffset, values.byteLength);
+    const { span } = tensor;
+    const source = new Uint8Array(memory, span.start, span.bytes);
+    if (strides === null) bytes.set(source.subarray(at - start, at - start + bytes.length));
+    else gather(bytes, source, shape, strides, step, first);
+  }
+  if (dtype !== own) convertElements(values, own, dtype, count, tensor.toString(), first, into);
+  return { count, bytes: new Uint8Array(into, 0, count * dtype.step) };
 }
 
 /** Firefox rejects memory of 2 GiB and more, but accepts views of a part of it. */
 const MOST = 2 ** 31 - 1;
 
-/** Writes words of 4 bytes, of memory that is not resizable. */
+/** Writes words of 4 bytes, and submits them if they are many. */
 export function writeWords(
   queue: GPUQueue,
   target: GPUBuffer,
@@ -240,33 +259,13 @@ export function writeWords(
   from: number,
   nbytes: number,
 ): void {
-  if (memory.byteLength <= MOST) queue.writeBuffer(target, offset, memory, from, nbytes);
-  else queue.writeBuffer(target, offset, new Uint8Array(memory, from, nbytes));
-}
-
-/** Writes bytes, the last word padded with zeros. */
-function writeMemory(
-  queue: GPUQueue,
-  target: GPUBuffer,
-  offset: number,
-  memory: ArrayBufferLike,
-  from: number,
-  nbytes: number,
-): void {
-  const words = nbytes - (nbytes % 4);
   const { resizable, growable } = memory as { resizable?: boolean; growable?: boolean };
   if (resizable || growable) {
-    // writeBuffer rejects views of resizable memory, so they go through a fixed array.
-    const fixed = new Uint8Array(Math.min(words, 4 << 20));
-    for (let at = 0; at < words; at += fixed.length) {
-      const part = new Uint8Array(memory, from + at, Math.min(fixed.length, words - at));
-      fixed.set(part);
-      queue.writeBuffer(target, offset + at, fixed, 0, part.length);
-    }
-  } else if (words > 0) writeWords(queue, target, offset, memory, from, words);
-  if (words < nbytes) {
-    const tail = new Uint8Array(4);
-    tail.set(new Uint8Array(memory, from + words, nbytes - words));
-    queue.writeBuffer(target, offset + words, tail);
-  }
+    // writeBuffer rejects views of resizable memory.
+    const fixed = scratchOf(nbytes);
+    new Uint8Array(fixed).set(new Uint8Array(memory, from, nbytes));
+    queue.writeBuffer(target, offset, fixed, 0, nbytes);
+  } else if (memory.byteLength <= MOST) queue.writeBuffer(target, offset, memory, from, nbytes);
+  else queue.writeBuffer(target, offset, new Uint8Array(memory, from, nbytes));
+  if (nbytes >= PIECE / 2) queue.submit([]);
 }

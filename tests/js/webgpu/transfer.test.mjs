@@ -19,10 +19,10 @@ const read = (tensors, outs, signal) =>
 
 /** A GPU whose buffers are arrays, with `fail` to have things go wrong. */
 function fakeGPU() {
-  const fail = { map: null, scope: null };
+  const fail = { map: null, scope: null, after: Infinity };
   const log = { writes: [], submits: 0, maps: 0, buffers: [] };
   const lost = new Promise(() => {});
-  const limits = { maxBufferSize: 1 << 20 };
+  const limits = { maxBufferSize: 1 << 26 };
   function createBuffer({ size, usage }) {
     const bytes = new Uint8Array(size);
     const buffer = {
@@ -76,6 +76,7 @@ function fakeGPU() {
         const source = data.buffer ?? data;
         assert.ok(!source.resizable, "WebGPU refuses resizable buffers");
         assert.deepEqual([at % 4, size % 4], [0, 0]);
+        if (log.writes.length >= fail.after) throw new RangeError("no more memory");
         log.writes.push({ data, offset, size });
         buffer.bytes.set(new Uint8Array(source, (data.byteOffset ?? 0) + offset, size), at);
       },
@@ -298,6 +299,98 @@ test("memory of 2 GiB is written by a view of the part, which Firefox takes", ()
   const [target, offset, view, ...rest] = writes[1];
   assert.deepEqual([target, offset, rest], ["target", 4, []]);
   assert.deepEqual([view.buffer === large, view.byteOffset, view.length], [true, 2 ** 31 - 16, 16]);
+});
+
+const MIB = 1 << 20;
+
+for (const [mib, sizes, submits] of [
+  [1, [1], 0],
+  [7, [7], 1],
+  [9.5, [4, 4, 1.5], 2],
+]) {
+  test(`${mib} MiB are ${sizes.length} writes, and ${submits} submits let memory be used again`, () => {
+    const { device, log } = fakeGPU();
+    const cpu = Tensor.fromTypedArray(new Uint8Array(mib * MIB + 5));
+    cpu.to(device).release();
+    const sent = log.writes.map(({ size }) => size);
+    sizes[sizes.length - 1] += 4 / MIB;
+    assert.deepEqual(sent, [...sizes.map((size) => size * MIB), 4]); // the last word is padded
+    assert.equal(log.submits, submits);
+    cpu.release();
+  });
+}
+
+const BECOMES = {
+  float64: "float32",
+  complex128: "complex64",
+  float32: "bfloat16",
+  float16: "float32",
+  bfloat16: "float32",
+  bfloat16x3: "float32x3",
+  uint64: "uint32",
+  int64x2: "int32x2",
+  uint8: "uint8",
+  uint8x5: "uint8x5",
+};
+const LAYOUTS = {
+  contiguous: (size) => ({ shape: [size] }),
+  "misaligned or resizable": (size) => ({ shape: [size] }),
+  "in odd columns": (size) => ({ shape: [3, size / 3 - 1], strides: [-1, 3], offset: 2 }),
+};
+
+for (const [from, to] of Object.entries(BECOMES)) {
+  for (const [layout, optionsOf] of Object.entries(LAYOUTS)) {
+    test(`${from} as ${to}, ${layout}: the pieces are what the whole is`, () => {
+      const { device, log } = fakeGPU();
+      const { View, step } = dtypeNamed(from);
+      const size = 3 * Math.ceil((9 * MIB) / step / 3 / 2);
+      const skip = layout.startsWith("mis") ? 8 + (View.BYTES_PER_ELEMENT % 8) : 0;
+      const memory = skip
+        ? new ArrayBuffer(skip + size * step, { maxByteLength: 16 * MIB })
+        : new ArrayBuffer(size * step);
+      const bits = new Uint32Array(memory, 0, memory.byteLength >> 2);
+      for (let i = 0; i < bits.length; i++) bits[i] = Math.imul(i, 0x9e3779b1);
+      if (/int64/.test(from)) for (let i = 0; i < bits.length; i++) bits[i] = i % 2 ? 0 : i;
+      const bytes = new Uint8Array(memory, skip && (/int64/.test(from) ? skip : 2));
+      const array = bytes.subarray(0, size * step);
+      const cpu = Tensor.fromTypedArray(array, { dtype: from, ...optionsOf(size) });
+      const expected = cpu._managed.as(dtypeNamed(to));
+      const gpu = cpu.to(device, { dtype: to });
+      const found = log.buffers[0].bytes.subarray(0, expected.length);
+      assert.equal(Buffer.compare(found, expected), 0);
+      gpu.write(cpu, { convert: true });
+      assert.equal(Buffer.compare(found, expected), 0);
+      assert.ok(log.writes.every((each) => each.size <= 8 * MIB));
+      gpu.release();
+      cpu.release();
+    });
+  }
+}
+
+test("an upload that fails in a later piece is an error of its tensor, until it is written again", async () => {
+  const { device, fail, log } = fakeGPU();
+  const before = liveTensors();
+  const cpu = Tensor.fromTypedArray(new Float64Array(1.5 * MIB).fill(2));
+  const gpu = cpu.to(device);
+  const pieces = log.writes.length;
+  assert.equal(pieces, 3);
+  fail.after = pieces + 1;
+  assert.throws(() => cpu.to(device), { name: "RangeError" });
+  assert.equal(log.buffers.at(-1).state, "destroyed");
+  fail.after = log.writes.length + 1;
+  assert.throws(() => gpu.write(cpu), { name: "RangeError" });
+  fail.after = Infinity;
+  await assert.rejects(gpu.read(), { name: "RangeError", message: "no more memory" });
+  gpu.write(cpu);
+  assert.deepEqual(await gpu.read(), cpu.data);
+  // A conversion that fails is found before anything is written.
+  const wide = Tensor.fromTypedArray(new BigInt64Array(2 * MIB).fill(3n));
+  const narrow = wide.to(device, { dtype: "int32" });
+  wide.data[2 * MIB - 1] = 2n ** 31n;
+  assert.throws(() => narrow.write(wide, { convert: true }), /element 2097151 of .* 2147483648/);
+  assert.equal((await narrow.read()).at(-1), 3);
+  for (const tensor of [cpu, gpu, wide, narrow]) tensor.release();
+  assert.equal(liveTensors(), before);
 });
 
 const noise = (random, count) => Uint8Array.from({ length: count }, () => random.below(256));

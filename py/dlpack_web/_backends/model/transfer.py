@@ -15,6 +15,7 @@ from ..._layout.dtype import DType, dtype_of
 from ..checks import Tensors
 from . import messages
 from .buffers import allocate, copy_into, copy_of
+from .faults import Fault
 from .record import Record
 from .views import (
     Part,
@@ -93,15 +94,24 @@ def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
     if nbytes == 0:
         return
 
+    what, at = f"uploading {dtype}", start
+
     def calls() -> None:
-        at = start
+        nonlocal at
         for memory in _pieces(tensor, dtype):
-            record.write(slot.buffer, at, memory)
-            at += memory.nbytes
+            to, at = at, at + memory.nbytes
+            record.write(slot.buffer, to, memory)
             if memory.nbytes < nbytes:
                 record.flush()
 
-    operate(record, f"uploading {dtype}", calls, writes=[part], fresh=True)
+    try:
+        operate(record, what, calls, writes=[part], fresh=True)
+    except BaseException as error:
+        if at > start:  # a part may be overwritten
+            fault = Fault(f"{what} ended early: {type(error).__name__}")
+            fault.reported = True
+            slot.faults.note(start, end, fault)
+        raise
     record.count("up", nbytes)
 
 
