@@ -8,6 +8,7 @@ import { openWays, partWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import {
+  columnWays,
   dataWays,
   downloadWays,
   emptyWays,
@@ -25,7 +26,7 @@ const MB = 1024 * KB;
 
 /** `[path, layout, ways, sizes]`; `quick` is there to see that all of it works. */
 function plan(quick) {
-  const moved = quick ? [64, MB] : [64, MB, 64 * MB, 256 * MB];
+  const moved = quick ? [64, MB] : [64, MB, 16 * MB, 64 * MB, 256 * MB];
   const packed = quick ? [MB] : [64 * MB];
   return [
     ["view", "contiguous", viewWays, [64, 4 * MB]],
@@ -40,6 +41,8 @@ function plan(quick) {
     ["upload", "transposed", uploadWays, packed],
     ["upload", "strided", uploadWays, packed],
     ["upload", "f64", uploadWays, packed],
+    ["upload", "in use", uploadWays, quick ? [MB] : [16 * MB, 64 * MB, 256 * MB]],
+    ["columns", "f64", columnWays, [20 * 4 * (quick ? 1000 : 100_000)]],
     ["empty", "contiguous", emptyWays, moved],
     ["empty", "and a kernel", emptyWays, [MB]],
     ["download", "contiguous", downloadWays, moved],
@@ -67,12 +70,18 @@ function timing(bytes, quick) {
   return { rounds: bytes >= 128 * MB ? 7 : bytes >= 16 * MB ? 15 : 50 };
 }
 
-/** Runs everything; `{machine, rows}`. Progress goes to the console. */
+/** Whether a device is lost, or will be within a second. */
+const isLost = ({ lost }) =>
+  Promise.race([lost.then(() => true), new Promise((done) => setTimeout(done, 1000))]);
+
+/**
+ * Runs everything; `{machine, rows, failed}`: the rows whose device was lost. Progress goes to the
+ * console.
+ */
 async function bench({ quick, only }) {
   const { pyodide, bridge } = await boot((text) => console.log(text));
-  const device = await requestDevice();
-  const { pool } = useDevice(device); // a private part, for what is cold
-  const rows = [];
+  let device = await requestDevice();
+  const [rows, failed] = [[], []];
   if ([null, "python", "wire"].includes(only)) {
     console.log("python, in the page");
     rows.push(...(await pythonRows(pyodide, quick)));
@@ -82,13 +91,21 @@ async function bench({ quick, only }) {
   for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { ways, done, sampleMs } = await waysFor(
-        { pyodide, bridge, device, pool, library, libraries },
-        bytes,
-        layout,
-      );
-      const measured = await compare(ways, { ...timing(bytes, quick), sampleMs });
-      done();
+      const { pool } = useDevice(device); // a private part, for what is cold
+      const context = { pyodide, bridge, device, pool, library, libraries };
+      let [ways, measured] = [];
+      try {
+        const made = await waysFor(context, bytes, layout);
+        ways = made.ways;
+        const options = { ...timing(bytes, quick), sampleMs: made.sampleMs, bytes };
+        measured = await compare(ways, options);
+        made.done();
+      } catch (error) {
+        if (!(await isLost(device))) throw error;
+        failed.push(`${path}, ${layout}, ${bytes} bytes: ${error}`);
+        device = await requestDevice();
+        continue;
+      }
       for (const row of measured) {
         const { facts } = ways.find(({ name }) => name === row.way);
         rows.push({ path, layout, bytes, where: "page", ...row, ...facts });
@@ -106,7 +123,7 @@ async function bench({ quick, only }) {
     pyodide: pyodide.version,
     cross_origin_isolated: crossOriginIsolated,
   };
-  return { machine, rows };
+  return { machine, rows, failed };
 }
 
 /** What first_step of training.py returns, in a page that has trained no network yet. */

@@ -186,7 +186,9 @@ GPU had finished; `JS blocked` is the part during which JavaScript could do noth
 else. dlpack-web keeps buffers that are no longer used, and takes them again: its rows are
 warm, but for those called cold, where nothing that is kept fits, as at first. Today's ways
 make a buffer each time, and are to be compared with the cold rows where a page does a thing
-once. The floor uploads into a buffer that is there already. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
+once. The floor uploads into a buffer that is there already: whole, and in pieces of 4 MiB with an empty
+submit after each. Its copy within memory is of as many bytes of linear memory. Uploads "in use"
+are into a buffer that a command before them reads. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
 packing and converting copies as many bytes within wasm memory. Elements that are packed are
 float32 where nothing else is said; converting is that of float32 on its way to a GPU, without
 the GPU. A file is opened from a server of this machine, in the same two cores. A handover gives a GPU tensor to a library, takes it back and gives up both. In JupyterLite
@@ -196,7 +198,8 @@ and the size is all that is loaded. Compare within this run only."""
 
 def report(result: dict) -> str:
     machine = ", ".join(f"{key}: {value}" for key, value in result["machine"].items())
-    return "\n".join([INTRODUCTION, "", machine, *tables(result["rows"]), ""])
+    lost = [f"The GPU process ended: {row}" for row in result["failed"]]
+    return "\n".join([INTRODUCTION, "", machine, *lost, *tables(result["rows"]), ""])
 
 
 def main() -> int:
@@ -223,7 +226,7 @@ def main() -> int:
         summarise(result["rows"], results / "results.svg")
     print(text)
     print("build/bench.json, build/bench.md")
-    return 0
+    return 1 if result["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ const SAMPLE_MS = 2; // a sample is a batch at least this long: the clock ticks 
 const MAX_BATCH = 20_000;
 const EVEN = 4;
 const WARM_UP_MS = 500; // until the compilers are done with it
+const MOST_ALIVE = 512 << 20; // bytes of a batch: a GPU in software, and its process, share memory with all
 
 const now = () => performance.now();
 
@@ -44,9 +45,13 @@ async function sample(way, count) {
   return { total: (now() - start) / count, blocked: blocked / count };
 }
 
+/** How many runs may be a batch, each of so many bytes where that is settled. */
+function limitOf({ maxBatch = MAX_BATCH, settle }, bytes = 0) {
+  return settle ? Math.max(1, Math.min(maxBatch, Math.floor(MOST_ALIVE / bytes))) : maxBatch;
+}
+
 /** Warms up; returns how many runs make a sample long enough to be timed. */
-async function batchFor(way, sampleMs, warmUpMs) {
-  const limit = way.maxBatch ?? MAX_BATCH;
+async function batchFor(way, sampleMs, warmUpMs, limit) {
   const end = now() + warmUpMs;
   let count = 1;
   do {
@@ -56,10 +61,12 @@ async function batchFor(way, sampleMs, warmUpMs) {
   return count;
 }
 
-function even(samples) {
-  const settled = [...samples].filter(([way]) => way.settle).map(([, sample]) => sample);
-  const largest = Math.max(...settled.map(({ batch }) => batch));
-  for (const sample of settled) sample.batch = Math.min(largest, EVEN * sample.batch);
+function even(samples, bytes) {
+  const settled = [...samples].filter(([way]) => way.settle);
+  const largest = Math.max(...settled.map(([, { batch }]) => batch));
+  for (const [way, sample] of settled) {
+    sample.batch = Math.min(largest, EVEN * sample.batch, limitOf(way, bytes));
+  }
 }
 
 /**
@@ -69,12 +76,13 @@ function even(samples) {
  *
  * @param sampleMs - of a batch, at least, where waiting is slow; batches that are settled are then
  * as large as each other's, as far as that takes no more than EVEN times as long
+ * @param bytes - that a run of a way that is settled may leave to the GPU until then
  * @param warmUpMs - 0 where the figures mean nothing
  * @param failed - is told of a way whose first result is wrong, or an error, and which is left out;
  * without it that ends all
  */
 export async function compare(ways, options) {
-  const { rounds, sampleMs = SAMPLE_MS, warmUpMs = WARM_UP_MS, failed } = options;
+  const { rounds, sampleMs = SAMPLE_MS, warmUpMs = WARM_UP_MS, failed, bytes } = options;
   // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
   globalThis.gc?.();
   const samples = new Map();
@@ -86,9 +94,10 @@ export async function compare(ways, options) {
       failed(way, error);
       continue;
     }
-    samples.set(way, { batch: await batchFor(way, sampleMs, warmUpMs), totals: [], blocked: [] });
+    const batch = await batchFor(way, sampleMs, warmUpMs, limitOf(way, bytes));
+    samples.set(way, { batch, totals: [], blocked: [] });
   }
-  if (sampleMs > SAMPLE_MS) even(samples);
+  if (sampleMs > SAMPLE_MS) even(samples, bytes);
   for (let round = 0; round < rounds; round++) {
     for (const way of shuffled([...samples.keys()])) {
       const into = samples.get(way);

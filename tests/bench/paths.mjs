@@ -23,6 +23,20 @@ export function same(a, b) {
   return true;
 }
 
+/**
+ * Waits until a device is done, and has freed what was destroyed. A submit with work in it comes
+ * before: without one Dawn in Node waits only until writeBuffer has copied, and nothing is freed.
+ */
+export function settling(device) {
+  const word = device.createBuffer({ size: 4, usage: USAGE.COPY_DST });
+  return async () => {
+    const encoder = device.createCommandEncoder();
+    encoder.clearBuffer(word);
+    device.queue.submit([encoder.finish()]);
+    await device.queue.onSubmittedWorkDone();
+  };
+}
+
 /** One workgroup, by hand. */
 export function dispatch(device, pipeline, group) {
   const encoder = device.createCommandEncoder();
@@ -123,7 +137,11 @@ const LAYOUTS = {
   transposed: { source: "array.reshape(side, -1).T", today: "np.ascontiguousarray(source)" },
   strided: { source: "np.repeat(array, 2)[::2]", today: "np.ascontiguousarray(source)" },
   f64: { source: "array.astype('f8')", today: "source.astype('f4')", dtype: "float32" },
+  // Into a buffer that commands use which may not be done yet.
+  "in use": { source: "array", today: null },
 };
+/** What one write by hand should have at most: larger ones take fresh staging memory. */
+const PIECE = 4 << 20;
 
 /** The array in a layout, so that what arrives on the GPU has `bytes` bytes. */
 function layOut(pyodide, array, layout) {
@@ -152,6 +170,7 @@ export function uploadWays({ pyodide, bridge, device, pool }, bytes, layout) {
   const { dtype } = LAYOUTS[layout];
   const source = bridge.tensor(laidOut);
   const existing = device.createBuffer({ size: bytes, usage: TENSOR_USAGE });
+  const word = device.createBuffer({ size: 4, usage: USAGE.COPY_DST });
   const first = source.to(device, { dtype });
   const plain = packed();
   const expectedView = plain.getBuffer("f32");
@@ -167,15 +186,21 @@ def write(queue, buffer, array):
     copy.assign(view)
     queue.writeBuffer(buffer, 0, copy, 0, view.nbytes)
 write`);
-  const settle = () => device.queue.onSubmittedWorkDone();
+  const settle = settling(device);
+  const isUsed = layout === "in use";
+  const copied = bridge.empty([bytes / 4], "float32");
   const fresh = (more) => device.createBuffer({ size: bytes, usage: TENSOR_USAGE, ...more });
 
   /** A way that uploads and says which buffer it filled and how that is given back. */
   const way = (name, upload) => ({
     name,
     settle,
-    maxBatch: 64, // so many buffers are alive at once
-    run: () => upload().release(),
+    maxBatch: 64,
+    run() {
+      const { buffer, release } = upload();
+      if (isUsed) copyBuffer(device, buffer.buffer ?? buffer, word, 4);
+      release();
+    },
     async verify() {
       const { buffer, release } = upload();
       const got = await readBuffer(device, buffer, bytes);
@@ -229,12 +254,29 @@ write`);
       },
       { mappedAtCreation: true },
     ),
+    // By address, packed already, into a buffer that is there already.
     way("floor", () => {
-      // By address, packed already, into a buffer that is there already.
       const { byteOffset } = floorTensor.data;
       device.queue.writeBuffer(existing, 0, wasm.HEAPU8.buffer, byteOffset, bytes);
       return { buffer: existing, release() {} };
     }),
+    way("floor, pieces of 4 MiB and a submit", () => {
+      const { byteOffset } = floorTensor.data;
+      for (let at = 0; at < bytes; at += PIECE) {
+        const size = Math.min(PIECE, bytes - at);
+        device.queue.writeBuffer(existing, at, wasm.HEAPU8.buffer, byteOffset + at, size);
+        device.queue.submit([]);
+      }
+      return { buffer: existing, release() {} };
+    }),
+    {
+      name: "floor, copied within memory",
+      run: () => copied.data.set(floorTensor.data),
+      verify() {
+        copied.data.set(floorTensor.data);
+        expect(same(copied.data, expected), "copied within memory");
+      },
+    },
     way("floor, cold", () => {
       const buffer = fresh();
       const { byteOffset } = floorTensor.data;
@@ -242,13 +284,66 @@ write`);
       return { buffer, release: () => buffer.destroy() };
     }),
   ];
+  const kept = ways.filter(({ name }) => /^floor(?!, cold)|write\(\)/.test(name));
+  if (isUsed) kept[0].name = "dlpack-web";
+  // toJs() of a matrix makes nested arrays, which no queue takes.
+  const plainWays = ways.filter(({ name }) => layout === "contiguous" || !name.includes("toJs()"));
   return {
-    // toJs() of a matrix makes nested arrays, which no queue takes.
-    ways: layout === "contiguous" ? ways : ways.filter(({ name }) => !name.includes("toJs()")),
+    ways: isUsed ? kept : plainWays,
     done() {
-      existing.destroy();
-      for (const tensor of [first, source, floorTensor]) tensor.release();
+      for (const buffer of [existing, word]) buffer.destroy();
+      for (const tensor of [first, source, floorTensor, copied]) tensor.release();
       for (const proxy of [plain, packed, laidOut, array, byWgpu]) proxy.destroy();
+    },
+  };
+}
+
+/** Columns of float64 in JavaScript -> float32 tensors. */
+export function columnWays({ device, library }, bytes) {
+  const COUNT = 20;
+  const length = bytes / COUNT / 4;
+  const columns = Array.from({ length: COUNT }, (_, k) =>
+    Float64Array.from({ length }, (_, i) => i / 3 + k),
+  );
+  const hosts = columns.map((column) => library.Tensor.fromTypedArray(column));
+  const raw = columns.map(() => device.createBuffer({ size: 4 * length, usage: TENSOR_USAGE }));
+  const scratch = new Float32Array(length);
+  const way = (name, upload) => ({
+    name,
+    settle: settling(device),
+    maxBatch: 16,
+    run() {
+      for (const each of upload()) each.release?.();
+    },
+    async verify() {
+      for (const [k, each] of upload().entries()) {
+        const found = await readBuffer(device, each, 4 * length);
+        expect(same(found, Float32Array.from(columns[k])), `columns, ${name}`);
+        each.release?.();
+      }
+    },
+  });
+  const byHand = (narrow) => () =>
+    raw.map((buffer, k) => {
+      device.queue.writeBuffer(buffer, 0, narrow(columns[k]));
+      return buffer;
+    });
+  const kept = (column) => {
+    scratch.set(column);
+    return scratch;
+  };
+  return {
+    ways: [
+      way("dlpack-web", () => hosts.map((host) => host.to(device, { dtype: "float32" }))),
+      way(
+        "new Float32Array(column)+writeBuffer",
+        byHand((column) => new Float32Array(column)),
+      ),
+      way("floor", byHand(kept)),
+    ],
+    done() {
+      for (const host of hosts) host.release();
+      for (const buffer of raw) buffer.destroy();
     },
   };
 }
@@ -270,7 +365,7 @@ export function emptyWays({ bridge, device, pool, library }, bytes, layout) {
   });
   const way = (name, make) => ({
     name,
-    settle: () => device.queue.onSubmittedWorkDone(),
+    settle: settling(device),
     maxBatch: 64,
     run: () => make().release(),
     async verify() {

@@ -1,12 +1,17 @@
 // What the kit measures beside the ways of tests/bench: a copy on the device, kernels, and tensors that
 // change hands.
 import { EXCHANGE, take } from "/js/exchange/index.js";
-import { copyBuffer, expect, readBuffer, same, TENSOR_USAGE } from "/tests/bench/paths.mjs";
+import {
+  copyBuffer,
+  expect,
+  readBuffer,
+  same,
+  settling,
+  TENSOR_USAGE,
+} from "/tests/bench/paths.mjs";
 
 const USAGE = { READ: 0x01, COPY_DST: 0x08 };
 const MOST_GROUPS = 32768; // in one dimension; a power of two, as all sizes are
-
-const settleOn = (device) => () => device.queue.onSubmittedWorkDone();
 
 /** A host tensor with values that differ all along. */
 function pattern(bridge, bytes) {
@@ -32,7 +37,7 @@ export function copyWay({ bridge, device }, bytes) {
     expect(same(await words(device, to, bytes), expected), "copy");
   };
   return {
-    ways: [{ name: "device to device", run, verify, settle: settleOn(device), maxBatch: 64 }],
+    ways: [{ name: "device to device", run, verify, settle: settling(device), maxBatch: 64 }],
     done() {
       for (const buffer of [from, to]) buffer.destroy();
     },
@@ -74,7 +79,7 @@ export function kernelWays({ bridge, device, library: { webgpu } }, bytes) {
   const byHand = new webgpu.Kernel(device, TWICE);
   const workgroups = [across, Math.ceil(groups / across)];
   const way = (name, run, result, isRight) => ({
-    ...{ name, run, settle: settleOn(device), maxBatch: 64 },
+    ...{ name, run, settle: settling(device), maxBatch: 64 },
     async verify() {
       nothing.run([result]);
       run();
