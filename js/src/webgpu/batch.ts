@@ -210,10 +210,10 @@ export class Batch {
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
     const { _params: params, _label: label } = old.kernel;
-    const count = args.length - params.filter((param) => !param).length;
+    const count = params?.filter(Boolean).length ?? args.length;
     for (const [i, value] of given) {
-      const param = params[i];
-      if (!(i in args) || (params.length > 0 && !param)) {
+      const param = params?.[i];
+      if (!(i in args) || (params && !param)) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
           `kernel "${label}" has ${count} arguments, and no number ${i}`,

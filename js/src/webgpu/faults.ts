@@ -136,7 +136,7 @@ function markExtent({ facts, end }: Extent): void {
 export function notRun(): Outcome {
   const error = new UnsupportedError(
     // In Python: not_run()
-    "a recorded kernel computes these elements, and has not run: call run() of its batch first, before its release()",
+    "the batch that computes these elements has not run: call its run() first",
   );
   const fault = { error, reported: true, batch: null };
   return { fault, done: Promise.resolve(fault) };

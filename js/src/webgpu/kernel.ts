@@ -79,8 +79,8 @@ export class Kernel {
   readonly _record: DeviceRecord;
   /** @internal */
   readonly _label: string;
-  /** @internal The parameters of formulas, by binding; null: its argument is ours. Else empty. */
-  readonly _params: Source["params"];
+  /** @internal The parameters of a formula, by binding; null: its argument is ours. */
+  readonly _params: Source["params"] | undefined;
   readonly #check: boolean;
   readonly #shader: Shader;
   /** @internal */
@@ -112,7 +112,7 @@ export class Kernel {
     wgsl: string,
     options: KernelOptions = {},
     parts: readonly Part[] = [],
-    params: Source["params"] = [],
+    params?: Source["params"],
   ) {
     const names = { entry: 1, label: 1, check: 1 } as const;
     checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');

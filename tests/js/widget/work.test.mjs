@@ -127,7 +127,7 @@ test("the result of a recorded kernel is an error until its batch runs", async (
     for (let i = 0; i < 9; i++) await turn();
     return replies.find(([number]) => number === reply)[1];
   };
-  assert.match(await read(1), /has not run: call run\(\)/);
+  assert.match(await read(1), /has not run: call its run/);
   work.add({ op: "write", to: view(1), name: "w", site: 1, ...elements });
   arrive("w");
   assert.equal(await read(2), undefined);

@@ -207,7 +207,7 @@ class Kernel:
 def kernel(source: ShaderSource, device_id: int) -> Kernel:
     *facts, parts, params = source
     shown = [each and options(each._asdict() | {"text": str(each)}) for each in params]
-    given = *facts, device_id, js_list(parts), js_list(shown)
+    given = *facts, device_id, js_list(parts), js_list(shown) if params else None
     return Kernel(invoke(calls().kernels.kernel, site(), *given))
 
 

@@ -105,7 +105,7 @@ def not_registered(id: object, devices: object) -> str:
 
 
 def not_run() -> str:
-    return "a recorded kernel computes these elements, and has not run: call run() of its batch first, before its release()"
+    return "the batch that computes these elements has not run: call its run() first"
 
 
 def wrong_channels(channels: object) -> str:

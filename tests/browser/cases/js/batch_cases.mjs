@@ -243,7 +243,7 @@ export async function results_of_a_batch_that_has_not_run_are_errors(context) {
     plus.run([y, 1, kept]);
   });
   const [part, later] = [y.slice([1]), plus.run([y, 1])];
-  const refused = (one) => throws(() => one.read(), "UnsupportedError", /has not run: call run/);
+  const refused = (one) => throws(() => one.read(), "UnsupportedError", /has not run: call/);
   for (const one of [y, part, later]) await refused(one);
   equal(await valuesOf(kept), [7, 7]); // a tensor that was given has its elements
   batch.run();

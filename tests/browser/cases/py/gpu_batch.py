@@ -262,7 +262,7 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
     """Those that it makes, not tensors that were given: they have their elements."""
     plus = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = x + k")
     total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
-    refused = partial(pytest.raises, BufferError, match="has not run: call run")
+    refused = partial(pytest.raises, BufferError, match="has not run: call its run")
     with upload([1] * 9000) as x, upload([7] * 9000) as kept, upload(0) as last:
         with dlw.webgpu.batch() as b:
             y = plus(x, 1)
