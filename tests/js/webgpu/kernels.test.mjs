@@ -451,6 +451,16 @@ test("updates of formulas take what their parameters are given in a call", () =>
   assert.throws(() => update({ 1: 65505 }), refused);
   // The number of elements, which a call is not given.
   assert.throws(() => update({ 4: 2 }), /has 4 arguments, and no number 4$/);
+  const bytes = Tensor.fromTypedArray(new Uint8Array(5)).to(gpu);
+  for (const [at, value, message] of [
+    [0, bytes, /^x is uint8, the parameter is "f16 x": give a tensor of float16/],
+    [3, bytes, /^y is uint8/],
+    [3, 1, /^y is an output and takes a tensor/],
+    [0, host, /on cpu/],
+  ]) {
+    assert.throws(() => update({ [at]: value }), { message });
+  }
+  bytes.release();
   update({ 1: 65504, 2: 65505 });
   update({ 1: -Infinity });
   const [many, sum] = [fresh(gpu, 9000), new webgpu.ReductionKernel(gpu, SUM)];
@@ -460,4 +470,24 @@ test("updates of formulas take what their parameters are given in a call", () =>
     assert.throws(replace, { message: /has 1 arguments, and no number/ });
   }
   for (const one of [batch, host, x, y, passes, many]) one.release();
+});
+
+test("a run ends the errors of the results that it computes, and of no others", async () => {
+  const { gpu } = fakeDevice();
+  const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
+  const plus = new webgpu.ElementwiseKernel(gpu, definition);
+  const [x, other] = [fresh(gpu, 4), fresh(gpu, 4)];
+  const results = [];
+  const batch = webgpu.batch(gpu).record(() => {
+    results.push(plus.run([x, 1]), plus.run([x, 2]));
+    results.push(plus.run([results[0], 1]), plus.run([results[1], 1]));
+  });
+  batch.update(0, { args: { 2: other } });
+  batch.run();
+  const found = await Promise.allSettled(results.map((one) => one.read()));
+  assert.deepEqual(
+    found.map(({ status }) => status),
+    ["rejected", "fulfilled", "rejected", "fulfilled"],
+  );
+  for (const one of [batch, x, other, ...results]) one.release();
 });

@@ -132,7 +132,16 @@ test("the result of a recorded kernel is an error until its batch runs", async (
   arrive("w");
   assert.equal(await read(2), undefined);
   assert.match(await read(3, 2), /has not run/);
-  work.add({ op: "run", calls: [], first: [2, 9] });
+  const wgsl = `@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    @compute @workgroup_size(1) fn main() {}`;
+  device.popErrorScope = async () => ({ message: "it is invalid" });
+  const named = { entry: "main", label: "k", check: true, parts: [], site: 1 };
+  work.add({ op: "kernel", id: 7, wgsl, ...named });
+  const call = { kernel: 7, args: [view(1)], groups: [1, 1, 1], writes: [1], site: 1 };
+  work.add({ op: "run", calls: [call] });
+  device.popErrorScope = async () => null;
+  work.add({ op: "run", calls: [], first: [1, 2, 9] });
+  assert.match(await read(5), /it is invalid/);
   assert.equal(await read(4, 2), undefined);
   work.end();
 });

@@ -214,17 +214,18 @@ export async function an_update_takes_what_a_call_takes(context) {
     const batch = webgpu.batch(device).record(() => kernel.run(args));
     for (let i = 0; i < 25; i++) {
       const at = below(args.length + 1);
-      const value = of([0, 2.5, -1, 1e39, null, "1", host, ...tensors]);
+      const value = of([0, 2.5, -1, 1e39, null, "1", ...tensors]);
       const changed = [...args.slice(0, at), value, ...args.slice(at + 1)];
+      const what = `${JSON.stringify(parameters)}, ${at}: ${formOf(value) ?? value}`;
       const isOther = at !== 2 && formOf(value) !== formOf(args[at]);
       const expected = refuses(() => kernel.run(changed)) || isOther;
       const results = await elements();
       const found = refuses(() => batch.update(0, { args: { [at]: value } }));
-      equal(found, expected, `${JSON.stringify(parameters)} ${at}: ${value}`);
+      equal(found, expected, what);
       if (found) continue;
       args = changed;
       batch.run();
-      equal(await elements(), results, `${JSON.stringify(parameters)} ${at}: ${value}`);
+      equal(await elements(), results, what);
     }
     batch.release();
   }
