@@ -53,7 +53,7 @@ def test_packages_load_for_imports_beside_magics(
 ) -> None:
     """A line that is not Python does not hide the imports of its block."""
     with opened(browser, server) as python:
-        code = "%matplotlib inline\nimport PIL\nPIL.__name__"
+        code = 'text = """\n%d""" % 1\n%matplotlib inline\nimport PIL\nPIL.__name__'
         assert python.run(code) == "'PIL'"
         assert python.run("x = 1\n%time import six") != ""
         assert python.run("six.__name__") == "'six'"
@@ -65,6 +65,12 @@ def test_there_are_no_other_programs(python: Python) -> None:
     assert "ls -l: a browser has no other programs" in said
     assert "Traceback" not in said
     assert python.watch.complaints() == []
+
+
+def test_pip_in_a_string_is_text(python: Python) -> None:
+    code = 'if True:\n    %pip install dlpack-web\n    text = """\n%pip install six\n"""\ntext'
+    assert python.run(code) == r"'\n%pip install six\n'"
+    assert "No closing quotation" in python.run("%pip install 'six")
 
 
 def test_other_missing_packages_name_pip(python: Python) -> None:

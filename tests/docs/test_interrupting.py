@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Route, expect
 from python_page import Python, opened
 from serve import Server
 
@@ -77,6 +77,38 @@ bool((await y.to_host() == 2 * a).all() and (np.asarray(x) == a).all())
         assert python.run(held) == before, name
         assert python.run(works) == "True", name
     assert python.run("x.release(); y.release(); dlw.live_tensors()") == "0"
+    assert python.watch.complaints() == []
+
+
+# Python that says more than a page can show.
+FLOODS = {
+    "lines": "while True: print(1)",
+    "long lines": "x = list(range(100_000))\nwhile True: print(x)",
+    "no lines": "while True: print(1, end=' ')",
+    "flushed": "while True: print(1, end='', flush=True)",
+    "both streams": "while True: print(1); print(2, file=sys.stderr)",
+    "progress": "while True: print('10 %', end='\\r')",
+    "one text": "print('x\\n' * 100_000_000)",
+    "displays": "while True: display(1)",
+    "frames": "while True: display(HTML('<b>x</b>'))",
+    "updates": "d = display(1, display_id=True)\nwhile True: d.update(2)",
+    "clears": "while True: clear_output(wait=True); print(1)",
+}
+# Frames that the page shows, and how many elements there are then.
+FRAMES = """(area) => new Promise((resolve) => {
+  const wait = (left) =>
+    left ? requestAnimationFrame(() => wait(left - 1)) : resolve(area.children.length);
+  wait(20);
+})"""
+
+
+@pytest.mark.parametrize("code", FLOODS.values(), ids=FLOODS)
+def test_a_flood_of_output_can_be_stopped(python: Python, code: str) -> None:
+    python.start(f"import sys\nfrom IPython.display import *\n{code}")
+    expect(python.outputs().locator("> *").first).to_be_attached()
+    assert python.outputs().evaluate(FRAMES) <= 1000
+    assert "KeyboardInterrupt" in python.stop()
+    assert python.run("1 + 1") == "2"
     assert python.watch.complaints() == []
 
 

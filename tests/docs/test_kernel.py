@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -29,9 +31,79 @@ def test_what_blocks_say(python: Python) -> None:
     assert python.run("for i in range(3): clear_output(wait=True); print(i)") == "2\n"
     assert python.run("%pip install dlpack-web") == ""
     many = python.run("for i in range(20_000): print(i)")
-    assert many == "".join(f"{i}\n" for i in range(20_000))
+    assert many == GONE + "".join(f"{i}\n" for i in range(10_000, 20_000))
+    assert python.run("print(list(range(100_000)))") == f"{list(range(100_000))}\n"
     assert python.run("print('10 %', end='\\r'); print('done')") == "done\n"
     assert "a.b" in python.run("import sys; print('a.b', file=sys.stderr)")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "JSON({'a': [float('nan'), -float('inf'), 0.5]})",
+            '"NaN",\n    "-Infinity",\n',
+        ),
+        ("input('name? ')", "StdinNotImplementedError: a block cannot ask for input"),
+        ("sys.stdin.read()", "StdinNotImplementedError: a block cannot ask for input"),
+    ],
+    ids=["NaN", "input()", "stdin"],
+)
+def test_what_a_page_lacks(python: Python, code: str, said: str) -> None:
+    assert said in python.run(f"import sys\nfrom IPython.display import JSON\n{code}")
+
+
+# Adds messages to outputs as the page does: their texts, as they are shown.
+ADD = """async (messages) => {
+  const { addOutput, outputElement } = await import("/docs/_static/run/output.mjs");
+  const outputs = [];
+  for (const message of messages) addOutput(outputs, message);
+  return outputs.map((output) => outputElement(output).textContent);
+}"""
+GONE = "[Earlier output is not kept.]\n"
+
+
+def test_lines_that_go_back_are_overwritten(python: Python) -> None:
+    """In any pieces, as if they came at once."""
+    random = Random(1)
+    for _ in range(100):
+        text = "".join(random.choices("ab\r\n", k=random.randrange(1, 40)))
+        places = sorted(random.choices(range(len(text) + 1), k=random.randrange(5)))
+        pieces = [text[i:j] for i, j in pairwise([0, *places, len(text)])]
+        messages = [{"type": "stream", "name": "stdout", "text": p} for p in pieces]
+        (shown,) = python.page.evaluate(ADD, messages)
+        lines = [line.rstrip("\r").split("\r")[-1] for line in text.split("\n")]
+        assert shown.split("\n") == lines, pieces
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (["x\n" * 10_000], "x\n" * 10_000),
+        (["\n" * 10_000, "x"], GONE + "\n" * 9_999 + "x"),
+        (["a\n", "x\n" * 9_999, "y"], GONE + "x\n" * 9_999 + "y"),
+        (["y" * 1_000_000], "y" * 1_000_000),
+        (["x" + "y" * 999_999, "z"] * 3, GONE + "y" * 999_999 + "z"),
+        (
+            ["x" * 10_000 + "\n"] * 300,
+            GONE + "x" * 9_900 + ("\n" + "x" * 10_000) * 99 + "\n",
+        ),
+    ],
+    ids=["lines", "empty lines", "a line more", "a line", "long lines", "many long"],
+)
+def test_the_end_of_long_outputs_is_kept(
+    python: Python, pieces: list[str], shown: str
+) -> None:
+    messages = [{"type": "stream", "name": "stdout", "text": each} for each in pieces]
+    (text,) = python.page.evaluate(ADD, messages)
+    assert text == shown
+
+
+def test_the_last_outputs_are_kept(python: Python) -> None:
+    texts = [str(i) for i in range(1_001)]
+    outputs = [{"type": "display", "data": {"text/plain": each}} for each in texts]
+    assert python.page.evaluate(ADD, outputs[:-1]) == texts[:-1]
+    assert python.page.evaluate(ADD, outputs) == [GONE, *texts[2:]]
 
 
 def test_names_are_completed(python: Python) -> None:
@@ -97,6 +169,36 @@ def test_html_of_blocks_is_in_a_frame_without_scripts(python: Python) -> None:
     assert "allow-scripts" not in (frame.get_attribute("sandbox") or "")
     assert python.run("HTML('<table height=321><tr><td>x</table>')").strip() == "x"
     expect(frame).to_have_js_property("offsetHeight", 321)
+
+
+def test_links_of_outputs_open_pages(python: Python) -> None:
+    """Of this site, which is isolated, too; and they run nothing."""
+    python.run(
+        "HTML('<a href=/docs/index.html>go</a> <a href=\"javascript:opener.hit=1\">run</a>')"
+    )
+    frame = python.outputs().frame_locator("iframe")
+    with python.page.expect_popup() as opened:
+        frame.get_by_text("go").click()
+    expect(opened.value.locator("h1")).to_be_visible()
+    opened.value.close()
+    frame.get_by_text("run").click()
+    assert python.page.evaluate("() => window.hit") is None
+
+
+def test_frames_grow_with_their_content(python: Python) -> None:
+    said = "<details><summary>more</summary><table height=321></table></details>"
+    python.run(f"from IPython.display import HTML\nHTML('{said}')")
+    frame = python.outputs().locator("iframe")
+    before = frame.evaluate("(it) => it.offsetHeight")
+    inside = python.outputs().frame_locator("iframe")
+    for height in (before + 321, before):
+        inside.get_by_text("more").click()
+        expect(frame).to_have_js_property("offsetHeight", height)
+    inside.locator("body").evaluate(
+        "(it) => { it.style.height = 'calc(100vh + 9px)'; }"
+    )
+    grown = "(it) => new Promise((r) => setTimeout(() => r(it.offsetHeight), 500))"
+    assert frame.evaluate(grown) < before + 100
 
 
 PICTURE = """

@@ -33,9 +33,23 @@ export class Kernel {
     this.#worker?.terminate();
     this.#stop();
     this.#last = null;
-    this.#signals = this.canSignal ? new Uint8Array(new SharedArrayBuffer(1)) : null;
+    this.#signals = this.canSignal ? new Int32Array(new SharedArrayBuffer(8)) : null;
     this.#worker = new Worker(new URL("./worker.eval.mjs", import.meta.url), { type: "module" });
-    this.#worker.onmessage = ({ data }) => this.#hear(data);
+    const signals = this.#signals;
+    let [number, frame] = [0, 0];
+    const shown = () => {
+      frame = 0;
+      Atomics.store(signals, 1, number);
+      Atomics.notify(signals, 1);
+    };
+    this.#worker.onmessage = ({ data }) => {
+      this.#hear(data);
+      if (!signals || data.number === undefined) return;
+      number = data.number;
+      // The worker goes on. Lines cost little; other outputs are elements of their own.
+      if (document.hidden || (data.type === "stream" && !frame)) shown();
+      else frame ||= requestAnimationFrame(shown);
+    };
     this.#worker.onerror = (event) => {
       event.preventDefault();
       const message = event.message ?? "the worker did not load";

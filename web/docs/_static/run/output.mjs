@@ -13,13 +13,22 @@ const SHOWN = {
   "text/plain": plain,
 };
 
+// What a page keeps of a block's output: the last lines, of so many characters, and outputs.
+const LINES = 10_000;
+const CHARACTERS = 1_000_000;
+const OUTPUTS = 1_000;
+const GONE = { output_type: "stream", name: "stderr", text: "[Earlier output is not kept.]\n" };
+
 const names = new WeakMap(); // output -> its display id
 
 /** An element for one output, which may be the one that was in its place `before`. */
 export function outputElement(output, before) {
   switch (output.output_type) {
     case "stream":
-      return Object.assign(plain(joined(output.text)), { className: `stream ${output.name}` });
+      // HTML would make lines of what is left of these.
+      return Object.assign(plain(joined(output.text).replaceAll("\r", "")), {
+        className: `stream ${output.name}`,
+      });
     case "error":
       return traceback(output);
     default: {
@@ -37,13 +46,19 @@ export function outputElement(output, before) {
 export function addOutput(outputs, message, count) {
   const { type, name, text, data, metadata = {} } = message;
   const last = outputs.at(-1);
-  if (type === "stream" && last?.output_type === "stream" && last.name === name) {
-    const before = joined(last.text);
-    const whole = before + text;
-    const again = before.endsWith("\r") || text.includes("\r");
-    outputs.splice(-1, 1, { ...last, text: again ? overwritten(whole) : whole });
-  } else if (type === "stream") {
-    outputs.push({ output_type: "stream", name, text: overwritten(text) });
+  if (type === "stream") {
+    const more = last?.output_type === "stream" && last.name === name && last !== GONE;
+    // Reading what was there before, of each message, would take most of the time.
+    let whole = more ? joined(last.text) + text : text;
+    if (last?.returned || text.includes("\r")) whole = overwritten(whole);
+    if (whole.length > 2 * CHARACTERS) whole = ending(whole);
+    const returned = text.endsWith("\r");
+    outputs.splice(more ? -1 : outputs.length, 1, {
+      output_type: type,
+      name,
+      text: whole,
+      returned,
+    });
   } else if (type === "display") {
     const output = { output_type: "display_data", data, metadata };
     if (message.display_id) names.set(output, message.display_id);
@@ -54,6 +69,8 @@ export function addOutput(outputs, message, count) {
     const { ename, evalue, traceback } = message;
     outputs.push({ output_type: "error", ename, evalue, traceback });
   }
+  const over = outputs.length - OUTPUTS;
+  if (over > 0) forget(outputs.splice(0, over + 1, GONE));
 }
 
 /** Replaces what has the display id of a message; false where nothing does. */
@@ -73,13 +90,24 @@ export function updateOutputs(outputs, { data, metadata, display_id }) {
 const joined = (text) => (Array.isArray(text) ? text.join("") : text);
 
 /** What a terminal shows of a line that goes back to its beginning. */
-const overwritten = (text) => text.replace(/[^\n]*\r(?!\n|$)/g, "");
+const overwritten = (text) =>
+  text.replace(/[^\n]+/g, (line) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1));
+
+/** The end of a text, as much of it as a page shows. */
+function ending(text) {
+  let from = Math.max(0, text.length - CHARACTERS);
+  let at = text.endsWith("\n") ? text.length - 1 : text.length;
+  let lines = 0;
+  for (; lines < LINES && at > from; lines++) at = text.lastIndexOf("\n", at - 1);
+  if (lines === LINES) from = Math.max(from, at + 1);
+  return from ? GONE.text + text.slice(from) : text;
+}
 
 function plain(text) {
   const element = document.createElement("pre");
   const colours = new AnsiUp();
   colours.use_classes = true;
-  element.innerHTML = colours.ansi_to_html(text); // escapes all else
+  element.innerHTML = colours.ansi_to_html(ending(text)); // escapes all else
   return element;
 }
 

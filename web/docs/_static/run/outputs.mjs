@@ -9,7 +9,7 @@ export class Outputs {
   #area;
   #clearNext = false;
   #drawing = 0;
-  #shown = []; // { output, element }, as they are on the page
+  #shown = new Map(); // output -> element, as they are on the page
 
   /** @param area - the element that they are shown in */
   constructor(area, list = []) {
@@ -48,21 +48,20 @@ export class Outputs {
   show() {
     cancelAnimationFrame(this.#drawing);
     this.#drawing = 0;
-    const before = this.#shown;
-    this.#shown = this.list.map((output, i) => {
-      if (before[i]?.output === output) return before[i];
-      const element = outputElement(output, before[i]?.element);
+    const shown = new Map(this.list.map((output) => [output, this.#shown.get(output)]));
+    const gone = [...this.#shown].flatMap(([output, old]) => (shown.has(output) ? [] : old));
+    for (const old of gone) old.remove();
+    for (const [output, before] of shown) {
+      const element = before ?? outputElement(output, gone.shift());
       element.tabIndex = 0; // what is wide is scrolled by keys
-      return { output, element };
-    });
-    // Existing elements stay in place: a frame that is moved loads again.
-    for (const [i, { element }] of this.#shown.entries()) {
-      const there = this.#area.children[i];
-      if (there === element) continue;
-      if (there) there.replaceWith(element);
-      else this.#area.append(element);
+      shown.set(output, element);
     }
-    while (this.#area.children.length > this.#shown.length) this.#area.lastChild.remove();
+    // Existing elements stay in place: a frame that is moved loads again.
+    for (const [i, element] of [...shown.values()].entries()) {
+      const there = this.#area.children[i];
+      if (there !== element) this.#area.insertBefore(element, there ?? null);
+    }
+    this.#shown = shown;
   }
 
   #drop() {

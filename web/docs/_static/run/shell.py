@@ -34,7 +34,8 @@ from IPython.core import completer
 from IPython.core.completer import provisionalcompleter
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
-from IPython.core.error import UsageError
+from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.inputtransformer2 import tr as escapes
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
@@ -45,20 +46,24 @@ except ImportError:  # the worker has reported the reason
     dlw = None
 
 # Set by worker.eval.mjs: functions that send a message to the page, as JSON, and a
-# picture; and the hosts that the policy blocked for Python.
+# picture; one that waits a moment while the page has much to show; and the hosts that
+# the policy blocked for Python.
 post: Callable[[str], None] = print
 send_picture: Callable[[int, Any], None] = print
+is_ahead: Callable[[], bool] = bool
 refused: list[str] = []
 begins = False  # a cell, which does not run yet
 stopped = False  # it was interrupted before that
 
-PIP = re.compile(r"^(\s*)[%!]pip install +(.*)")
 PIP_OPTIONS = {"-q", "-qq", "--quiet", "-U", "--upgrade"}  # which have no effect here
-# A line that is not Python; of %time and the like, what they run is kept.
+# IPython's call of a magic that runs Python: its last argument.
 MAGIC = re.compile(
-    r"^(\s*)(?:%(?:time|timeit|prun) +|[%!].*|\w+ *= *[%!].*)", re.MULTILINE
+    r"^(\s*)get_ipython\(\)\.run_(?:line_magic\('(?:time|timeit|prun)'|cell_magic\(.*)"
+    r", ('.*'|\".*\")\)$",
+    re.MULTILINE,
 )
 SLICE_S = 0.02
+STEP = 1 << 16  # characters of a stream in one message
 CONFIG = Config()
 CONFIG.HistoryManager.enabled = False
 CONFIG.InteractiveShell.colors = "nocolor"  # none of its themes fits light and dark
@@ -69,7 +74,15 @@ def send(kind: str, **content: Any) -> None:
     if kind != "stream":  # keeps outputs in order
         sys.stdout.flush()
         sys.stderr.flush()
-    post(json.dumps({"type": kind} | content, default=_as_text))
+    message = {"type": kind} | content
+    try:
+        text = json.dumps(message, default=_as_text, allow_nan=False)
+    except ValueError:  # JSON has no NaN: its name
+        loose = json.dumps(message, default=_as_text)
+        text = json.dumps(json.loads(loose, parse_constant=str))
+    while is_ahead():
+        _check_signals()
+    post(text)
 
 
 def _as_text(value: object) -> str:
@@ -80,7 +93,8 @@ def _as_text(value: object) -> str:
 
 
 class Stream(io.TextIOBase):
-    """stdout or stderr: whole lines go to the page at once, the rest at a flush."""
+    """stdout or stderr: whole lines go to the page at once, the rest at a flush; stdin,
+    which a page has not."""
 
     encoding = "utf-8"
 
@@ -92,14 +106,23 @@ class Stream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         self.waiting += text
-        if "\n" in text:
+        if "\n" in text or len(self.waiting) > STEP:
             self.flush()
         return len(text)
 
     def flush(self) -> None:
-        if self.waiting:
-            send("stream", name=self.stream, text=self.waiting)
-            self.waiting = ""
+        waiting, self.waiting = self.waiting, ""
+        for start in range(0, len(waiting), STEP):
+            send("stream", name=self.stream, text=waiting[start : start + STEP])
+
+    def readline(self, *_: object) -> Any:
+        """Called by input()."""
+        raise StdinNotImplementedError(
+            "a block cannot ask for input: assign the value in the block, or press Open, "
+            "since JupyterLite can ask"
+        )
+
+    read = readline
 
 
 class Publisher(DisplayPublisher):
@@ -187,7 +210,7 @@ async def execute(code: str) -> bool:
         if stopped:
             raise KeyboardInterrupt
         result = await shell.run_cell_async(
-            code, store_history=True, transformed_cell=shell.transform_cell(_pip(code))
+            code, store_history=True, transformed_cell=shell.transform_cell(code)
         )
         shell.events.trigger("post_execute")  # figures are shown here
         shell.events.trigger("post_run_cell", result)
@@ -242,31 +265,33 @@ def complete(code: str, position: int) -> list[dict[str, Any]]:
 
 
 def imports(code: str) -> str:
-    """A cell without its magics, in which Pyodide finds what the cell imports."""
-    try:
-        ast.parse(code)
-    except SyntaxError:
-        return MAGIC.sub(r"\1", code)
-    return code
+    """A cell in plain Python, in which Pyodide finds what the cell imports."""
+    return MAGIC.sub(
+        lambda match: match[1] + ast.literal_eval(match[2]), shell.transform_cell(code)
+    )
 
 
-def _pip(code: str) -> str:
-    """`%pip install` by micropip, which can be awaited."""
+def _escape(sign: str) -> Callable[[str], str]:
+    """IPython's translation of a line that begins with the sign, but for `%pip install`:
+    micropip has to be awaited."""
+    translate = escapes[sign]
 
-    def instead(match: re.Match[str]) -> str:
-        words = shlex.split(match[2], comments=True)
-        return f"{match[1]}await __import__('shell').install({words!r})"
+    def instead(line: str) -> str:
+        if match := re.match(r"pip install +(.*)", line):
+            return f"await __import__('shell').install({match[1]!r})"
+        return translate(line)
 
-    return "\n".join(PIP.sub(instead, line) for line in code.split("\n"))
+    return instead
 
 
-async def install(words: list[str]) -> None:
+async def install(line: str) -> None:
     """The output of `%pip install`; an error names the host that the policy blocks."""
     import pyodide_js
 
     await pyodide_js.loadPackage("micropip")
     import micropip
 
+    words = shlex.split(line, comments=True)
     names = [word for word in words if word not in PIP_OPTIONS]
     options = [word for word in names if word.startswith("-")]
     if options:
@@ -362,12 +387,17 @@ def sleep(seconds: float, /) -> None:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         _sleep(min(left, SLICE_S))
-        for _ in range(100):  # Python checks for signals every so many steps
-            pass
+        _check_signals()
     return None
 
 
-sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
+def _check_signals() -> None:
+    for _ in range(100):  # Python checks for signals every so many steps
+        pass
+
+
+escapes |= {sign: _escape(sign) for sign in "%!"}
+sys.stdout, sys.stderr, sys.stdin = map(Stream, ("stdout", "stderr", "stdin"))
 time.sleep = sleep
 shell = Shell.instance(config=CONFIG)
 if dlw:

@@ -18,7 +18,9 @@ const QUIET = { messageCallback() {} };
 let pyodide;
 let python; // shell.py
 let stopLoading; // the packages of the block that begins
-let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT
+let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT; 1 is its last `number`
+const AHEAD = 1 << 18; // characters that the page may have to show yet
+let posted = 0; // modulo 2 ** 32
 let step = 0;
 let bytes = 0;
 
@@ -75,7 +77,8 @@ async function start({ signals }) {
     pyodide.FS.writeFile(FILES[i].split("/").at(-1), new Uint8Array(bytes));
   }
   python = pyodide.pyimport("shell");
-  python.post = (message) => postMessage(JSON.parse(message));
+  python.post = post;
+  python.is_ahead = isAhead;
   python.send_picture = (number, bitmap) =>
     postMessage({ type: "picture", number, bitmap }, [bitmap]);
   arrivals.disconnect();
@@ -93,6 +96,21 @@ async function execute({ code }) {
   await Promise.race([pyodide.loadPackagesFromImports(imports, { messageCallback }), stopped]);
   const ok = await python.execute(code);
   postMessage({ type: "done", ok });
+}
+
+/** Messages are numbered by how much work they are: 1,000 lines, 16 other outputs are too much. */
+function post(text) {
+  const message = JSON.parse(text);
+  posted = (posted + text.length + (message.type === "stream" ? AHEAD / 1000 : AHEAD / 16)) | 0;
+  postMessage({ ...message, number: posted });
+}
+
+/** Whether the page has much to show yet: then a moment has passed. */
+function isAhead() {
+  const shown = interruptions ? Atomics.load(interruptions, 1) : posted;
+  if (((posted - shown) | 0) < AHEAD) return false;
+  Atomics.wait(interruptions, 1, shown, 20);
+  return true;
 }
 
 /** Running Python sees the signal on its own; this comes when it waits, or has ended. */
