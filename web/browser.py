@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from guard import Guard
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -28,7 +29,8 @@ from playwright.sync_api import Error as PlaywrightError
 
 # Limit for any step in a page: it catches hangs and measures nothing. On a busy
 # machine, a software GPU may take a minute for what usually takes a second.
-PATIENT_S = 300
+PATIENT_S = float(os.environ.get("PATIENT_S", "300"))
+LONGER_S = 10  # until the guard ends a step: Playwright's own message says more
 FLAGS = (
     "--no-sandbox",  # containers and CI run as root
     "--enable-unsafe-webgpu",
@@ -168,12 +170,27 @@ def find_firefox() -> str:
     )
 
 
-def launch(playwright: Playwright, extra: Sequence[str]) -> Browser:
+class Restarting:
+    """A Browser; where the guard has killed it, another one."""
+
+    def __init__(self, playwright: Playwright, guard: Guard, extra: Sequence[str]):
+        self.guard, self.start = guard, lambda: launch(playwright, guard, extra)
+        self.current = self.start()
+
+    def __getattr__(self, name: str) -> object:
+        if self.guard.has_killed():
+            self.current = self.start()
+        return getattr(self.current, name)
+
+
+def launch(playwright: Playwright, guard: Guard, extra: Sequence[str]) -> Browser:
     if not is_firefox():
         return playwright.chromium.launch(
-            executable_path=find_chromium(), args=[*FLAGS, *extra]
+            executable_path=find_chromium(),
+            args=[*FLAGS, f"--remote-debugging-port={guard.port}", *extra],
+            env=os.environ | guard.environment,
         )
-    environment = {"MOZ_CRASHREPORTER_DISABLE": "1"}
+    environment = guard.environment | {"MOZ_CRASHREPORTER_DISABLE": "1"}
     if SOFTWARE_GPU.exists():
         environment["VK_DRIVER_FILES"] = str(SOFTWARE_GPU)
     return playwright.firefox.launch(
@@ -185,20 +202,24 @@ def launch(playwright: Playwright, extra: Sequence[str]) -> Browser:
 
 
 @contextmanager
-def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
-    """A running browser, closed at the end; `extra` are further flags of Chromium."""
+def open_browser(
+    extra: Sequence[str] = (), patient_s: float = PATIENT_S
+) -> Iterator[Browser]:
+    """A running browser, closed at the end; `extra` are further flags of Chromium. A step
+    that takes longer than `patient_s` ends the browser, as crashes do: the next page
+    opens in another one."""
     expect.set_options(timeout=1000 * PATIENT_S)
-    with sync_playwright() as playwright:
+    with Guard(patient_s + LONGER_S) as guard, sync_playwright() as playwright:
         try:
-            browser = launch(playwright, extra)
+            browser = Restarting(playwright, guard, extra)
         except PlaywrightError as error:
             if "Executable doesn't exist" in error.message:
                 raise BrowserMissingError(INSTALL) from error
             raise
         try:
-            yield browser
+            yield browser  # type: ignore[misc]
         finally:
-            browser.close()
+            browser.current.close()
 
 
 @dataclass
@@ -244,6 +265,8 @@ def open_page(
         context.set_default_timeout(1000 * PATIENT_S)
         watch = Watch(origin)
         watch.attach(context)
+        if isinstance(browser, Restarting):
+            context.on("page", lambda page: page.on("crash", browser.guard.crashed))
         yield context.new_page(), watch
     finally:
         context.close()

@@ -29,6 +29,7 @@ from browser import (
     open_page,
     where_it_should_be,
 )
+from crashes import pytest_sessionfinish  # noqa: F401, a hook
 from file_server import MakingHandler
 from onnx_models import OUTSIDE, WEIGHTS
 from pages import TestPage, inside, pack_tests

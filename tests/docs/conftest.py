@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import Watch, open_browser, open_page, where_it_should_be
+from crashes import pytest_sessionfinish  # noqa: F401, a hook
 from playwright.sync_api import Browser, Page
 from serve import SITE, Server
 

@@ -10,6 +10,7 @@ import pytest
 pytest.register_assert_rewrite("outputs")
 
 from browser import open_browser, open_page, where_it_should_be
+from crashes import pytest_sessionfinish  # noqa: F401, a hook
 from playwright.sync_api import Browser
 from serve import Server
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import BrowserMissingError, open_browser
+from crashes import pytest_sessionfinish  # noqa: F401, a hook
 from playwright.sync_api import Browser
 from projects import install, shipped_wheel
 

@@ -5,6 +5,7 @@ from typing import Any
 import lab
 import pytest
 from browser import open_browser, open_page, where_it_should_be
+from crashes import pytest_sessionfinish  # noqa: F401, a hook
 
 WHERE = pytest.StashKey[str]()
 

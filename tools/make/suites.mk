@@ -222,13 +222,14 @@ fuzz: suite-fuzz
 suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 	@$(if $(RUN_$*),,$(error There is no suite $*: `make suite` lists them))tools/need.sh $(NEED_$*)
 	begun=$$(date +%s)
-	$(RUN_$*)
 	mkdir -p build/suites
+	echo "[suite] $*: failed" >build/suites/$*.txt
+	$(RUN_$*)
 	echo "[suite] $*: $$(($$(date +%s) - begun)) s" | tee build/suites/$*.txt
 
 # Their inputs, then the suites, two at a time, the longest first.
 in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
-  && $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
+  && $(MAKE) --no-print-directory $(2) -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := js native
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
@@ -246,5 +247,11 @@ test-ci:
 
 test-all: export WHOLE := 1
 test-all: export WIRE_RUNS := 10000
-test-all:
-	@$(call in_turn,$(IN_ALL))
+test-all: # goes on after a suite that failed
+	@rm -rf build/suites build/hangs
+	$(call in_turn,$(IN_ALL),-k) && failed= || failed=1
+	for name in $(IN_ALL); do
+	  cat build/suites/$$name.txt 2>/dev/null || echo "[suite] $$name: did not run"
+	done
+	cat build/hangs/reports.txt 2>/dev/null || true
+	[ -z "$$failed" ]
