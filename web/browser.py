@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from guard import Guard
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -26,6 +26,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 from playwright.sync_api import Error as PlaywrightError
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+from guard import Guard
 
 # Limit for any step in a page: it catches hangs and measures nothing. On a busy
 # machine, a software GPU may take a minute for what usually takes a second.

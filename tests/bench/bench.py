@@ -57,7 +57,7 @@ def measure(quick: bool, only: str | None) -> dict:
     with Server(mounts=mounts, handler=MakingHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
-            open_browser(["--js-flags=--expose-gc"]) as browser,
+            open_browser(["--js-flags=--expose-gc"], patient_s=7200) as browser,
             open_page(browser, server.url) as (page, watch),
         ):
             page.on("console", lambda message: print(f"  {message.text}", flush=True))

@@ -45,7 +45,7 @@ RUNNABLE = [
     for page in built()
     if 'class="block"' in page.read_text("utf-8")
 ]
-SECONDS = 600  # for a page; a guard, not a measurement
+SECONDS = 240  # for a page; a guard, not a measurement
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "web"))
 
-from browser import open_browser, open_page, where_it_should_be
+from browser import PATIENT_S, open_browser, open_page, where_it_should_be
 from serve import SITE, Server
 
 SHARES = {"faults": 0.25, "model": 0.25, "pool": 0.25, "calls": 0.15, "cycles": 0.1}
@@ -153,7 +153,7 @@ def main() -> int:
     end, found = time.monotonic() + options.seconds, []
     with (
         Server(mounts=MOUNTS) as server,
-        open_browser() as browser,
+        open_browser(patient_s=PATIENT_S + options.seconds) as browser,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with open_fuzz(browser, server) as fuzz:

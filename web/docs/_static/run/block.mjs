@@ -123,7 +123,7 @@ export class Block {
         count = message.count;
         this.#show("running", "Running…");
       }
-      this.#outputs.hear(message, count);
+      return this.#outputs.hear(message, count);
     });
     this.#outputs.show();
     area.hidden = this.#outputs.list.length === 0;

@@ -36,19 +36,19 @@ export class Kernel {
     this.#signals = this.canSignal ? new Int32Array(new SharedArrayBuffer(8)) : null;
     this.#worker = new Worker(new URL("./worker.eval.mjs", import.meta.url), { type: "module" });
     const signals = this.#signals;
-    let [number, frame] = [0, 0];
-    const shown = () => {
-      frame = 0;
+    let number = 0;
+    let waits = false;
+    const goOn = () => {
+      waits = false;
       Atomics.store(signals, 1, number);
       Atomics.notify(signals, 1);
     };
     this.#worker.onmessage = ({ data }) => {
-      this.#hear(data);
+      const shown = this.#hear(data);
       if (!signals || data.number === undefined) return;
       number = data.number;
-      // The worker goes on. Lines cost little; other outputs are elements of their own.
-      if (document.hidden || (data.type === "stream" && !frame)) shown();
-      else frame ||= requestAnimationFrame(shown);
+      if (!waits) Promise.resolve(shown).then(goOn);
+      waits = true;
     };
     this.#worker.onerror = (event) => {
       event.preventDefault();
@@ -62,8 +62,9 @@ export class Kernel {
   }
 
   /**
-   * Runs code after all that was given before. `tell(message)` gets the outputs; resolves to "ok",
-   * "error", or "stopped" where it was not run to its end. After an error the others are not run.
+   * Runs code after all that was given before. `tell(message)` gets the outputs, and may return a
+   * promise that ends when the page can show more; resolves to "ok", "error", or "stopped" where it
+   * was not run to its end. After an error the others are not run.
    */
   run(code, tell) {
     return new Promise((resolve) => {

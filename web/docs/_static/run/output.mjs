@@ -15,7 +15,7 @@ const SHOWN = {
 
 // What a page keeps of a block's output: the last lines, of so many characters, and outputs.
 const LINES = 10_000;
-const CHARACTERS = 1_000_000;
+const CHARACTERS = 700_000; // laid out in some tenths of a second
 const OUTPUTS = 1_000;
 const GONE = { output_type: "stream", name: "stderr", text: "[Earlier output is not kept.]\n" };
 

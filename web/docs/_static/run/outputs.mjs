@@ -1,4 +1,4 @@
-// What a block gave, on the page: added to while it runs, shown once a frame.
+// What a block gave, on the page: added to while it runs, shown as often as the page can.
 
 import { addOutput, outputElement, updateOutputs } from "./output.mjs";
 import { forget } from "./pictures.mjs";
@@ -9,6 +9,8 @@ export class Outputs {
   #area;
   #clearNext = false;
   #drawing = 0;
+  #cost = 0; // milliseconds that the browser took to show it
+  #soon = null; // a promise that ends then
   #shown = new Map(); // output -> element, as they are on the page
 
   /** @param area - the element that they are shown in */
@@ -18,11 +20,14 @@ export class Outputs {
     this.show();
   }
 
-  /** One message of the kernel while the block runs; `count` is the number of the run. */
+  /**
+   * One message of the kernel while the block runs; `count` is the number of the run. Resolves when
+   * outputs that are elements of their own are shown; lines cost little.
+   */
   hear(message, count) {
     if (message.type === "start") {
       this.#clearNext = false;
-      return;
+      return null;
     }
     if (message.type === "clear") {
       this.#clearNext = message.wait;
@@ -33,6 +38,7 @@ export class Outputs {
       addOutput(this.list, message, count);
     }
     this.#showSoon();
+    return message.type === "stream" || document.hidden ? null : this.#soon.promise;
   }
 
   /** What was shown with a display id is something else now. */
@@ -46,8 +52,12 @@ export class Outputs {
   }
 
   show() {
-    cancelAnimationFrame(this.#drawing);
+    clearTimeout(this.#drawing);
     this.#drawing = 0;
+    const begun = performance.now();
+    const measure = () => {
+      this.#cost = performance.now() - begun;
+    };
     const shown = new Map(this.list.map((output) => [output, this.#shown.get(output)]));
     const gone = [...this.#shown].flatMap(([output, old]) => (shown.has(output) ? [] : old));
     for (const old of gone) old.remove();
@@ -62,6 +72,10 @@ export class Outputs {
       if (there !== element) this.#area.insertBefore(element, there ?? null);
     }
     this.#shown = shown;
+    measure();
+    requestAnimationFrame(() => setTimeout(measure)); // with layout and paint
+    this.#soon?.resolve();
+    this.#soon = null;
   }
 
   #drop() {
@@ -69,8 +83,9 @@ export class Outputs {
     this.list = [];
   }
 
-  /** Once a frame, however much there is. */
+  /** The page does other things for most of the time, however much there is. */
   #showSoon() {
-    this.#drawing ||= requestAnimationFrame(() => this.show());
+    this.#soon ??= Promise.withResolvers();
+    this.#drawing ||= setTimeout(() => this.show(), Math.max(16, 3 * this.#cost));
   }
 }

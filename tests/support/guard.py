@@ -1,8 +1,8 @@
 """Ends calls of Playwright that a browser never answers, and reports the reason.
 
-Playwright waits without a limit in `evaluate`, and for a renderer that has crashed while a page
-opened or closed. A thread looks for Chromium's crash reports and for calls that take too long. It
-writes to stderr, and kills the browser: the calls then raise Playwright's errors.
+Playwright waits without a limit in `evaluate`, and for a renderer that crashed while a page opened
+or closed. A thread looks for Chromium's crash reports and for calls that take too long. It writes
+to stderr and to build/hangs, and kills the browser: the calls then raise Playwright's errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Self
@@ -30,62 +29,58 @@ from urllib.request import urlopen
 
 from playwright._impl._sync_base import SyncBase
 
-FOLDER = Path(__file__).resolve().parents[1] / "build" / "hangs"
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "hangs"
 ANSWER_S = 5
-# Asked of a page that hangs. The harness of the tests has Pyodide in `harness.context`.
-PYTHON = "harness.context.pyodide.runPython(`{}`)"
-QUESTIONS = (
-    "`${location} ${document.readyState} ${document.visibilityState}, heap: ${performance.memory?.usedJSHeapSize}`",
-    "new Promise((resolve) => setTimeout(resolve, 0, 'timers work'))",
-    PYTHON.format(
-        "import os, sys, traceback\n"
-        "frames = sys._current_frames().values()\n"
-        "os.environ.get('PYTEST_CURRENT_TEST', '') + ''.join(sum(map(traceback.format_stack, frames), []))"
-    ),
-    PYTHON.format(
-        "import asyncio; '\\\\n'.join(map(repr, asyncio.all_tasks(asyncio.get_event_loop())))"
-    ),
-)
+REPORTS: list[tuple[str, str]] = []  # the running test, and the reason
 EXCEPTION, THREADS, MODULES = 6, 3, 4  # streams of a minidump
+# Asked of pages and workers. The harness of the tests has Pyodide in `harness.context`.
+QUESTIONS = (
+    "`heap: ${globalThis.performance.memory?.usedJSHeapSize}`",
+    "new Promise((resolve) => setTimeout(resolve, 0, 'timers work'))",
+    """globalThis.harness?.context.pyodide.runPython(`
+import asyncio, os, sys, traceback
+frames = map(traceback.format_stack, sys._current_frames().values())
+tasks = map(repr, asyncio.all_tasks(asyncio.get_event_loop()))
+"\\\\n".join([os.environ.get("PYTEST_CURRENT_TEST", ""), *sum(frames, []), *tasks])`)""",
+)
 
 
 def describe(dump: bytes) -> str:
-    """Which process of Chromium wrote a minidump, its signal, and what lies at its address."""
+    """Which process of Chromium wrote a minidump, its signal, and its address."""
 
     def read(form: str, at: int) -> tuple[Any, ...]:
         return struct.unpack_from(f"<{form}", dump, at)
 
-    def rows(stream: int, size: int) -> list[int]:
-        return [at[stream] + 4 + size * i for i in range(read("I", at[stream])[0])]
+    def rows(stream: int, size: int, form: str) -> Iterator[tuple[Any, ...]]:
+        for i in range(*read("I", at[stream])):
+            yield read(form, at[stream] + 4 + size * i)
 
     def name(place: int) -> str:
         (size,) = read("I", place)
         return dump[place + 4 : place + 4 + size].decode("utf-16-le")
 
-    _, count, start = read("QII", 0)
-    at = {
-        kind: place
-        for kind, _, place in (read("III", start + 12 * i) for i in range(count))
-    }
-    thread, _, code, _, _, address = read("IIIIQQ", at[EXCEPTION])
-    (context,) = read("I", at[EXCEPTION] + 164)
-    (counter,) = read("Q", context + 0xF8)  # of x86-64
-    places = []
-    for row in rows(THREADS, 48):
-        number, begin, size = read("I20xQI", row)
-        places.append((begin, begin + size, f"the stack of thread {number}"))
-    for row in rows(MODULES, 108):
-        begin, size, path = read("QI8xI", row)
-        places.append((begin, begin + size, name(path)))
-
     def where(value: int) -> str:
-        for begin, end, what in places:
-            if begin <= value <= end:
-                return f"0x{value:x}, {'at the end of' if value == end else f'0x{value - begin:x} within'} {what}"
+        for begin, size, what in places:
+            if 0 <= value - begin < size:
+                return f"0x{value:x}, 0x{value - begin:x} within {what}"
+            if value - begin == size:
+                return f"0x{value:x}, at the end of {what}"
         return f"0x{value:x}, in no stack or module"
 
+    _, count, start = read("QII", 0)
+    parts = [read("III", start + 12 * i) for i in range(count)]
+    at = {kind: place for kind, _, place in parts}
+    thread, code, address, context = read("I4xI12xQ132xI", at[EXCEPTION])
+    (counter,) = read("Q", context + 0xF8)  # of x86-64
+    places = [
+        (begin, size, f"the stack of thread {number}")
+        for number, begin, size in rows(THREADS, 48, "I20xQI")
+    ]
+    places += [
+        (begin, size, name(at)) for begin, size, at in rows(MODULES, 108, "QI8xI")
+    ]
     kind = re.search(rb"ptype\0+.\0{3}([\w-]+)", dump, re.DOTALL)
-    with suppress(ValueError):  # Chromium's own codes are not signals
+    with suppress(ValueError):  # Chromium's own codes are no signals
         code = signal.Signals(code).name
     return (
         f"{kind[1].decode() if kind else 'browser'} crashed: {code} at {where(address)}; "
@@ -107,9 +102,8 @@ class DevTools:
     def call(self, method: str, session: str = "", **params: object) -> dict[str, Any]:
         self.last += 1
         order = {"id": self.last, "method": method, "params": params}
-        self.connection.send(
-            json.dumps(order | ({"sessionId": session} if session else {}))
-        )
+        of = {"sessionId": session} if session else {}
+        self.connection.send(json.dumps(order | of))
         while self.receive().get("id") != self.last:
             pass
         return self.events[-1].get("result", self.events[-1])
@@ -117,47 +111,38 @@ class DevTools:
     def report(self) -> Iterator[str]:
         for target in self.call("Target.getTargets")["targetInfos"]:
             if target["type"] == "page":
-                options = {"targetId": target["targetId"], "flatten": True}
-                session = self.call("Target.attachToTarget", **options)["sessionId"]
-                yield from self.ask(session, f"page {target['url']}")
-        for event in self.events[:]:  # of workers: pages attach to them
-            if (
-                event.get("method") == "Target.attachedToTarget"
-                and "sessionId" in event
-            ):
-                each = event["params"]
-                yield from self.ask(
-                    each["sessionId"], f"worker {each['targetInfo']['url']}"
+                self.call(
+                    "Target.attachToTarget", targetId=target["targetId"], flatten=True
                 )
+        for event in self.events:  # grows: pages attach to their workers
+            if event.get("method") == "Target.attachedToTarget":
+                session, target = (
+                    event["params"]["sessionId"],
+                    event["params"]["targetInfo"],
+                )
+                yield f"--- {target['type']} {target['url']}"
+                for step in (self.values, self.promises, self.stack):
+                    try:
+                        yield from step(session)
+                    except (TimeoutError, KeyError) as error:
+                        yield f"{step.__name__}: no answer ({error!r})"
 
-    def ask(self, session: str, name: str) -> Iterator[str]:
-        yield f"--- {name}"
-        for step in (self.evaluate, self.promises, self.stack):
-            try:
-                yield from step(session)
-            except (TimeoutError, KeyError) as error:
-                yield f"{step.__name__}: no answer ({error!r})"
-
-    def evaluate(self, session: str) -> Iterator[str]:
+    def values(self, session: str) -> Iterator[str]:
         options = {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True}
         self.call("Target.setAutoAttach", session, **options)
+        options = {"awaitPromise": True, "returnByValue": True}
         for question in QUESTIONS:
-            options = {"awaitPromise": True, "returnByValue": True}
             found = self.call(
                 "Runtime.evaluate", session, expression=question, **options
             )
             yield str(found["result"].get("value", found["result"].get("description")))
 
     def promises(self, session: str) -> Iterator[str]:
-        call = partial(self.call, session=session)
-        kind = call("Runtime.evaluate", expression="Promise.prototype")["result"][
-            "objectId"
-        ]
-        found = call("Runtime.queryObjects", prototypeObjectId=kind)["objects"][
-            "objectId"
-        ]
-        options = {"ownProperties": True, "generatePreview": True}
-        listed = call("Runtime.getProperties", objectId=found, **options)["result"]
+        kind = self.call("Runtime.evaluate", session, expression="Promise.prototype")
+        of = {"prototypeObjectId": kind["result"]["objectId"]}
+        found = self.call("Runtime.queryObjects", session, **of)["objects"]["objectId"]
+        options = {"objectId": found, "ownProperties": True, "generatePreview": True}
+        listed = self.call("Runtime.getProperties", session, **options)["result"]
         states = Counter(
             part["value"]
             for each in listed
@@ -167,17 +152,14 @@ class DevTools:
         yield f"promises: {dict(states)}"
 
     def stack(self, session: str) -> Iterator[str]:
+        """No answer where nothing runs."""
         self.call("Debugger.enable", session)
         self.call("Debugger.pause", session)
         while self.receive().get("method") != "Debugger.paused":
             pass
         for frame in self.events[-1]["params"]["callFrames"]:
-            place = frame["location"]
-            yield f"  {frame['functionName']} {frame['url']}:{place['lineNumber']}:{place.get('columnNumber')}"
+            yield f"  {frame['functionName']} {frame['url']}:{frame['location']['lineNumber']}"
         self.call("Debugger.resume", session)
-
-
-REPORTS: list[tuple[str, str]] = []  # the running test, and the reason
 
 
 class Guard:
@@ -185,22 +167,17 @@ class Guard:
 
     def __init__(self, patient_s: float) -> None:
         self.patient_s = patient_s
-        self._killed = False
-        self._lock = Lock()
         self._dumps = Path(tempfile.mkdtemp(prefix="crashes-"))
+        # Of the browser: Chromium's name for the folder of its crash reports.
+        self.environment = {"BREAKPAD_DUMP_LOCATION": str(self._dumps)}
         self._seen: set[Path] = set()
         self._waits: dict[int, float] = {}  # when calls of Playwright began
         self._crash = ""  # as Playwright reports it
-        self._end = Event()
-        self._thread = Thread(target=self._watch, daemon=True)
+        self._killed, self._lock = False, Lock()
+        self._end, self._thread = Event(), Thread(target=self._watch, daemon=True)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of the browser's processes: Chromium's name for the folder of its crash reports."""
-        return {"BREAKPAD_DUMP_LOCATION": str(self._dumps)}
 
     def __enter__(self) -> Self:
         original = self._original = SyncBase._sync
@@ -248,29 +225,25 @@ class Guard:
             time.sleep(2)  # Chromium's report says more
         found = set(self._dumps.glob("pending/*.dmp")) - self._seen
         self._seen |= found
-        for path in found:
-            FOLDER.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, FOLDER)
-        reasons = [describe(path.read_bytes()) for path in found]
-        if self._crash and not found:
-            reasons = [self._crash]
+        reasons = [describe(path.read_bytes()) for path in found] or [self._crash]
         self._crash = ""
-        for reason in reasons:
+        for reason in filter(None, reasons):
             self._tell(reason)
-        return bool(reasons)
+        for path in found:
+            shutil.copy(path, FOLDER)
+        return any(reasons)
 
     def _tell(self, reason: str, more: str = "") -> None:
         test = os.environ.get("PYTEST_CURRENT_TEST", " ".join(sys.argv))
         REPORTS.append((test, reason))
         FOLDER.mkdir(parents=True, exist_ok=True)
+        text = f"[browser] {test}: {reason}\n{more}"
         with (FOLDER / "reports.txt").open("a") as file:
-            for to in (file, sys.stderr):
-                print(
-                    f"[browser] {test}: {reason}\n{more}", end="", file=to, flush=True
-                )
+            file.write(text)
+        print(text, end="", file=sys.stderr, flush=True)
 
     def _ask(self) -> str:
-        """What pages, workers and processes do."""
+        """What processes, pages and workers do."""
         from websockets.sync.client import connect
 
         lines = [*self._processes().values()]
@@ -279,7 +252,7 @@ class Guard:
             with urlopen(address, timeout=ANSWER_S) as answer:
                 url = json.load(answer)["webSocketDebuggerUrl"]
             with connect(url, max_size=None, open_timeout=ANSWER_S) as connection:
-                lines += DevTools(connection).report()
+                lines.extend(DevTools(connection).report())
         except Exception as error:  # noqa: BLE001, it tells why something is broken
             lines.append(f"no DevTools: {error!r}")
         return "".join(f"  {line}\n" for line in lines)
