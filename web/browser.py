@@ -220,7 +220,7 @@ def open_browser(
                 raise BrowserMissingError(INSTALL) from error
             raise
         try:
-            yield browser  # type: ignore[misc]
+            yield browser
         finally:
             browser.current.close()
 

@@ -91,7 +91,12 @@ const joined = (text) => (Array.isArray(text) ? text.join("") : text);
 
 /** What a terminal shows of a line that goes back to its beginning. */
 const overwritten = (text) =>
-  text.replace(/[^\n]+/g, (line) => line.slice(line.lastIndexOf("\r", line.length - 2) + 1));
+  text.replace(/[^\n]+/g, (line) => {
+    let end = line.length;
+    while (line[end - 1] === "\r") end--;
+    const shown = line.slice(line.lastIndexOf("\r", end - 1) + 1, end);
+    return end < line.length ? `${shown}\r` : shown;
+  });
 
 /** The end of a text, as much of it as a page shows. */
 function ending(text) {
