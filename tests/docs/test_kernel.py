@@ -195,10 +195,10 @@ def test_frames_grow_with_their_content(python: Python) -> None:
         inside.get_by_text("more").click()
         expect(frame).to_have_js_property("offsetHeight", height)
     inside.locator("body").evaluate(
-        "(it) => { it.style.height = 'calc(100vh + 9px)'; }"
+        "(it) => { it.style.height = 'calc(100vh + 99px)'; }"
     )
-    grown = "(it) => new Promise((r) => setTimeout(() => r(it.offsetHeight), 500))"
-    assert frame.evaluate(grown) < before + 100
+    grown = "(it) => new Promise((r) => setTimeout(() => r(it.offsetHeight), 1000))"
+    assert frame.evaluate(grown) < before + 300
 
 
 PICTURE = """

@@ -98,10 +98,12 @@ async function execute({ code }) {
   postMessage({ type: "done", ok });
 }
 
-/** Messages are numbered by how much work they are: 1,000 lines, 16 other outputs are too much. */
+/** Messages are numbered by their work: 1,000 lines, 4 frames or 16 other outputs are too much. */
 function post(text) {
   const message = JSON.parse(text);
-  posted = (posted + text.length + (message.type === "stream" ? AHEAD / 1000 : AHEAD / 16)) | 0;
+  let share = message.type === "stream" ? 1000 : 16;
+  if (message.data?.["text/html"]) share = 4;
+  posted = (posted + text.length + AHEAD / share) | 0;
   postMessage({ ...message, number: posted });
 }
 
