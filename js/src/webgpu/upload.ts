@@ -19,7 +19,7 @@ import {
 } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { operate } from "./faults.js";
-import { type AllocateOptions, obtain, WATCHED } from "./making.js";
+import { type AllocateOptions, MAKING, obtain } from "./making.js";
 import {
   type BufferRecord,
   isOpen,
@@ -64,8 +64,7 @@ export function uploadNew(
   const nbytes = Math.ceil(used);
   const facts = obtain(record, nbytes, usage, padTo);
   try {
-    const mayFail = nbytes >= WATCHED || facts.making !== null;
-    fill(record, facts, 0, nbytes, tensor, dtype, mayFail);
+    fill(record, facts, 0, nbytes, tensor, dtype);
     return tensorOfSlot(addSlot(record, facts, { used }), 0, dtype, shape, false);
   } catch (error) {
     dispose(record, facts);
@@ -104,11 +103,9 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
   const rehearses = dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2;
   if (rehearses) eachPiece(source, dtype, () => {});
   const { record, facts } = slot;
-  // Our own small buffers are presumed valid, and writing them cannot fail.
-  const mayFail = target.nbytes >= WATCHED || !isPrivate(facts) || isOpen(facts.making);
   // A getter of the source's memory may release the target.
   releasing(target.share(), ({ start, nbytes }) =>
-    fill(record, facts, start, nbytes, source, dtype, mayFail),
+    fill(record, facts, start, nbytes, source, dtype),
   );
 }
 
@@ -140,7 +137,6 @@ function fill(
   nbytes: number,
   tensor: ManagedTensor,
   dtype: DType,
-  mayFail: boolean,
 ): void {
   const { queue } = record.device.gpu;
   const extent = { facts, start, end: start + nbytes };
@@ -161,9 +157,11 @@ function fill(
       throw error;
     }
   };
-  if (mayFail) {
+  // Writing a little into a buffer of our own, which was made, cannot fail.
+  if (nbytes > PIECE || !isPrivate(facts) || isOpen(facts.making)) {
     const what = `uploading ${tensor.toString()}`;
-    operate(record, { what, writes: [extent], fresh: true, filters: ["validation"] }, write);
+    const filters = nbytes > PIECE ? MAKING : (["validation"] as const);
+    operate(record, { what, writes: [extent], fresh: true, filters }, write);
   } else {
     markWritten(facts, extent.end);
     write();

@@ -20,7 +20,7 @@ const read = (tensors, outs, signal) =>
 /** A GPU whose buffers are arrays, with `fail` to have things go wrong. */
 function fakeGPU() {
   const fail = { map: null, scope: null, after: Infinity };
-  const log = { writes: [], submits: 0, maps: 0, buffers: [] };
+  const log = { writes: [], scopes: [], submits: 0, maps: 0, buffers: [] };
   const lost = new Promise(() => {});
   const limits = { maxBufferSize: 1 << 26 };
   function createBuffer({ size, usage }) {
@@ -54,7 +54,7 @@ function fakeGPU() {
     lost,
     limits,
     createBuffer,
-    pushErrorScope() {},
+    pushErrorScope: (filter) => log.scopes.push(filter),
     async popErrorScope() {
       const error = fail.scope;
       fail.scope = null;
@@ -308,14 +308,19 @@ for (const [mib, sizes, submits] of [
   [7, [7], 1],
   [9.5, [4, 4, 1.5], 2],
 ]) {
-  test(`${mib} MiB are ${sizes.length} writes, and ${submits} submits let memory be used again`, () => {
+  test(`${mib} MiB are ${sizes.length} writes, and ${submits} submits let memory be used again`, async () => {
     const { device, log } = fakeGPU();
     const cpu = Tensor.fromTypedArray(new Uint8Array(mib * MIB + 5));
-    cpu.to(device).release();
+    const gpu = cpu.to(device);
     const sent = log.writes.map(({ size }) => size);
     sizes[sizes.length - 1] += 4 / MIB;
     assert.deepEqual(sent, [...sizes.map((size) => size * MIB), 4]); // the last word is padded
     assert.equal(log.submits, submits);
+    await gpu.read();
+    log.scopes.length = 0;
+    gpu.write(cpu); // memory for what is large may run out, and the buffer is known to exist
+    assert.deepEqual(log.scopes, mib > 4 ? ["validation", "out-of-memory"] : []);
+    gpu.release();
     cpu.release();
   });
 }
