@@ -283,12 +283,10 @@ function describe(source: ImageSource, verb: string) {
     );
   }
   if (texture) checkTexture(texture);
-  const { data } = source as Partial<ImageData>;
-  if (kind === "ImageData" && classOf(data as Uint8ClampedArray) !== "Uint8ClampedArray") {
+  if (kind === "ImageData" && classOf((source as ImageData).data) === "Float16Array") {
     throw new UnsupportedError(
-      `${verb} would round this ImageData of float16 to 8 bits: upload its data, ` +
-        `Tensor.from(image.data, { shape: [${height}, ${width}, 4] })`,
-      { given: "float16", needed: "uint8" },
+      `${verb} would round this ImageData of float16 to 8 bits: use Tensor.from(image.data, ` +
+        `{ shape: [${height}, ${width}, 4] })`,
     );
   }
   const element = kind === "HTMLImageElement" ? (source as HTMLImageElement) : null;

@@ -197,6 +197,7 @@ for (const [name, Attribute] of attributes) {
 
 test("three.js: attributes on the GPU have their elements where the tensor says", () => {
   globalThis.GPUBufferUsage ??= { COPY_SRC: 4, COPY_DST: 8, VERTEX: 32, STORAGE: 128 };
+  const classes = { ...GPU_THREE };
   const renderer = { backend: new ThreeBackend() };
   const { backend } = renderer;
   backend.device = fakeDevice();
@@ -208,7 +209,7 @@ test("three.js: attributes on the GPU have their elements where the tensor says"
     for (const View of [Float32Array, Int32Array, Uint32Array, Int16Array, Uint8Array]) {
       for (const itemSize of [1, 2, 3, 4]) {
         const values = View.from({ length: 12 }, (_, i) => i + 1);
-        const attribute = new GPU_THREE[`${name}BufferAttribute`](values, itemSize);
+        const attribute = new classes[`${name}BufferAttribute`](values, itemSize);
         const { count } = attribute;
         if (name.startsWith("Storage")) backend.createStorageAttribute(attribute);
         else backend.createAttribute(attribute);
