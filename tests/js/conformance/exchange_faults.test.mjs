@@ -415,7 +415,7 @@ test("an abort ends a request at once, and who waits for it ends with the reques
     };
     const before = liveTensors();
     const request = x[EXCHANGE_ASYNC]({ device: null, signal });
-    assert.equal(listeners.size, 1);
+    assert.ok(listeners.size > 0);
     if (aborts) {
       for (const call of listeners) call();
       await assert.rejects(request, { message: "enough" });
