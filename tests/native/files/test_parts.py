@@ -4,6 +4,7 @@ gives. tests/js/open/file_parts.test.mjs has servers."""
 import asyncio
 import io
 import json
+import math
 import os
 import random
 import sys
@@ -15,6 +16,7 @@ from conftest import run
 
 import dlpack_web as dlw
 from dlpack_web._files import local, parts, shards
+from dlpack_web._files.headers import Entry
 
 WHOLE = np.arange(4096 * 64, dtype="f4").reshape(4096, 64)
 
@@ -145,6 +147,7 @@ def test_near_elements_are_read_at_once_and_distant_ones_alone(tmp_path, monkeyp
         (2000, np.s_[:, :1, None], 2_000_000, 1),
         (parts.NEAR, np.s_[3:9, :2], 6 * parts.NEAR, 1),
         (2 * parts.NEAR, np.s_[3:9, ::-80_000], 6, 6),
+        (2 * parts.NEAR, np.s_[3:5, 0:4:3], 8, 2),
         (2000, np.s_[::100, 7:], 19_930, 10),
     ]:
         shape = 1000, width
@@ -155,6 +158,26 @@ def test_near_elements_are_read_at_once_and_distant_ones_alone(tmp_path, monkeyp
             assert np.array_equal(tensor.numpy(), whole[key])
         assert sum(Counting.reads) <= most_bytes
         assert len(Counting.reads) <= most_reads
+
+
+@pytest.mark.parametrize("most", [1, 100, 5000])
+def test_blocks_have_their_most_unless_their_elements_are_contiguous(most):
+    entry = Entry("w", dlw.DType("uint8"), (50, 60, 70), False, 10, 210_000)
+    (rows,) = parts.blocks_of(parts.part_of(np.s_[2:9], entry.shape), entry, most)
+    assert (rows.start, rows.nbytes) == (10 + 2 * 4200, 7 * 4200)
+    for key in np.s_[:, :, ::2], np.s_[::2, 1:-1, 3:5], np.s_[:, ::59, ::3]:
+        part = parts.part_of(key, entry.shape)
+        blocks = [*parts.blocks_of(part, entry, most)]
+        assert max(block.nbytes for block in blocks) <= max(most, 2)
+        assert sum(math.prod(block.shape) for block in blocks) == math.prod(part.shape)
+
+
+def test_as_many_axes_as_there_may_be():
+    data, shape = bytes(range(12)), [1] * 62 + [3, 4]
+    key = np.s_[..., ::2, 1::2]
+    for dtype in ("uint8", "int4x2"):  # a view, and what is read
+        with opened(data, dtype=dtype, shape=shape, part=key) as tensor:
+            assert (tensor.ndim, tensor.tobytes()) == (64, bytes([1, 3, 9, 11]))
 
 
 def test_a_part_of_a_part_a_missing_tensor_and_a_closed_file():
