@@ -380,9 +380,14 @@ def test_a_shard_is_open_only_while_it_is_read(model, read, monkeypatch):
     monkeypatch.chdir(path.parent)
     with opened(path.name, progress=lambda *args: told.append(args)) as file:
         monkeypatch.chdir("/")
+        paths, open_path = [], local.open_path
+        monkeypatch.setattr(
+            local, "open_path", lambda path: paths.append(path) or open_path(path)
+        )
         assert descriptors() == before
         one, other = run(file.load("layer.1.w", "layer.1.b"))
         assert one.read_only is not read
+        assert len(paths) == 1 + read  # tensors share a mapping
         kept = sys.version_info < (3, 13) and not read  # for a mapping in use
         assert descriptors() == before + kept
         one.release()
