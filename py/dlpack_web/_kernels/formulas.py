@@ -161,9 +161,7 @@ def _misread_in(tokens: Sequence[str]) -> str:
     shown = [";", ";", *tokens, "", ""]
     for i, token in enumerate(shown):
         if token.startswith("//") and not _OPERATOR.match(shown[i - 1]):
-            return (
-                "// begins a comment in WGSL: write floor(x / y), or the comment in /* */"
-            )
+            return "// begins a comment in WGSL: write floor(x / y), or the comment in /* */"
         if token != "/":
             continue
         before, after = shown[i - 1], shown[i + 2 if shown[i + 1] == "-" else i + 1]

@@ -91,7 +91,20 @@ def params(chance: random.Random, most: int) -> str:
 def formula(chance: random.Random) -> str:
     parts = ["y", " = ", "x[i]", ";", " ", "select", "é", *BREAKS, *BREAKS, *STRANGE]
     if chance.random() < 0.3:
-        parts = ["1", "2", " / ", "/", "-", "*", "3.", ".5", "e-", "x", "*-1/2", "=1/-2"]
+        parts = [
+            "1",
+            "2",
+            " / ",
+            "/",
+            "-",
+            "*",
+            "3.",
+            ".5",
+            "e-",
+            "x",
+            "*-1/2",
+            "=1/-2",
+        ]
     text = "y" if chance.random() < 0.9 else ""
     text += "".join(chance.choice(parts) for _ in range(chance.randrange(9)))
     return text + (comment(chance) if chance.random() < 0.2 else "")

@@ -7,12 +7,12 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
+from wgsl_layouts import IN_NUMPY, Laid, laid
+
 from dlpack_web import DType
 from dlpack_web._backends.model.arguments import _bound_size
 from dlpack_web._backends.model.views import step_of
 from dlpack_web._backends.model.wgsl import help_for, parse_shader, place_in
-
-from wgsl_layouts import IN_NUMPY, Laid, laid
 
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
 # Blanks of WGSL, and such as others have for one.
@@ -435,7 +435,9 @@ def make_fit(chance: random.Random) -> dict[str, Any]:
         least += math.ceil(8 / one.align) * one.align
     elif dice < 0.5:
         text, element, least = one.text, None, one.size
-    source = " ".join([*structs, head, f"@group(0) @binding(0) var<storage> x: {text};"])
+    source = " ".join(
+        [*structs, head, f"@group(0) @binding(0) var<storage> x: {text};"]
+    )
     given: dict[str, Any] = {"dtype": chance.choice(SOME), "fits": None}
     given |= {"declared": source, "layout": [least, element]}
     item = DType(given["dtype"]).bits // 8 or 1

@@ -220,12 +220,15 @@ function checkElements(
   while (axes.at(-1) === 1) axes.pop();
   const item = step / lanes;
   const row = item * (axes.pop() ?? 1);
+  const inner = axes.length > 1;
   if (align === 0 || (nbytes - stride) % element === 0) {
     if (axes.length === 0 || row % element === 0) return;
-    let bytes = row;
-    if (!(row % align) && axes.reverse().some((extent) => (bytes *= extent) === element)) return;
+    // Columns and members begin at multiples of the alignment.
+    let bytes = row % align ? 0 : row;
+    while (bytes < element && axes.length > 0) bytes *= axes.pop() as number;
+    if (bytes === element) return;
   }
-  const to = axes.length > 1 && row < align ? align : stride + roundUp(row - stride, element);
+  const to = inner && row < align ? align : stride + roundUp(row - stride, element);
   const extent = Math.ceil(to / item);
   const own = SCALARS[`${code} ${bits}`] ?? "u32";
   throw new UnsupportedError(

@@ -64,12 +64,21 @@ def kernel(type_, access="storage, read", **options):
         *(("array<vec4f>", shape, "f4", None) for shape in [(5, 4), (3, 8), (2, 3, 4)]),
         *(("array<vec4f>", shape, "f4", None) for shape in [(3, 2, 2), (5, 4, 1)]),
         *(("array<vec3f>", shape, "f4", None) for shape in [(5, 4), (8,), (0, 3)]),
-        *(("array<mat3x3f>", shape, "f4", None) for shape in [(5, 3, 4), (5, 12), (24,)]),
-        *(("array<mat4x4f>", shape, "f4", None) for shape in [(5, 4, 4), (4, 4), (32,)]),
+        *(
+            ("array<mat3x3f>", shape, "f4", None)
+            for shape in [(5, 3, 4), (5, 12), (24,)]
+        ),
+        *(
+            ("array<mat4x4f>", shape, "f4", None)
+            for shape in [(5, 4, 4), (4, 4), (32,)]
+        ),
         *(("mat3x3f", shape, "f4", None) for shape in [(3, 4), (12,), (16,)]),
         *((f"{POINT}; array<P>", shape, "u1", None) for shape in [(3, 32), (64,)]),
         *((f"{POINT}; array<P>", shape, "f4", None) for shape in [(3, 8), (3, 2, 4)]),
-        *((f"{PAIR}; array<P>", shape, "f4", None) for shape in [(3, 4), (3, 2, 2), (8,)]),
+        *(
+            (f"{PAIR}; array<P>", shape, "f4", None)
+            for shape in [(3, 4), (3, 2, 2), (8,)]
+        ),
         *((f"{TAIL}; P", shape, "f4", None) for shape in [(3, 4), (16,)]),
         ("array<atomic<u32>>", (5, 3), "i4", None),
     ],
