@@ -327,6 +327,7 @@ test("the last axes of a tensor are whole elements of the shader's array", () =>
     ["array<P>", "float32x4", [[3, 2]], [[8]]],
     ["T", "float32", [[3, 4], [16]], [[4, 3], [13]]],
     ["array<u32>", "uint8", [[5, 7, 3], [3]], []],
+    ["array<vec4u>", "uint32", [[5, 4]], [[4, 3]]],
     ["array<vec4u>", "uint8", [[5, 7, 3], [33]], []],
     ["array<vec2f>", "complex64", [[4, 3], [5]], []],
   ]) {

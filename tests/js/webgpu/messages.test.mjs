@@ -167,6 +167,15 @@ const CALLS = [
     { given: 36, needed: 16 },
   ],
   [
+    () =>
+      run(["var<storage> w: T; struct T { n: f32, x: array<mat2x3f> }"], [on([15])], {
+        workgroups: 1,
+      }),
+    "UnsupportedError",
+    "binding 0: Tensor float32[15] on webgpu:0 has 60 bytes in its last axis, the elements of the shader's T are 32 bytes apart: pad that axis to 20, or declare array<f32>",
+    { given: 60, needed: 32 },
+  ],
+  [
     () => run(["var<storage, read_write> w: array<f32, 8>"], [on([4])], { workgroups: 1 }),
     "UnsupportedError",
     "binding 0: Tensor float32[4] on webgpu:0 has 16 bytes, the shader's array<f32, 8> needs 32",
