@@ -363,7 +363,7 @@ def test_unknown_dtype_name_says_which_are_known(given):
     with pytest.raises(TypeError) as caught:
         dlw.empty(2, given)
     assert str(caught.value) == (
-        f"unknown dtype {given!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
+        f"unknown dtype {given!r:.100}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
         "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', 'bcomplex32', "
         "DLPack's floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are "
         f"supported{hint}"
