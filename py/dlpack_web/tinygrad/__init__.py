@@ -19,8 +19,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .._tensor.device import CPU, Device, default_device, parse_device
-from .._tensor.tensor import Tensor
+from .. import Device, Tensor
+from ..internal import CPU, default_device, parse_device
 
 if TYPE_CHECKING:
     import numpy as np

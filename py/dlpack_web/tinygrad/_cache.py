@@ -23,7 +23,7 @@ from tinygrad.helpers import ContextVar
 from tinygrad.schedule import schedule_cache as schedules
 from tinygrad.uop.ops import UOp
 
-from .._backends import default
+from ..backends import default
 
 #: Seconds without another kernel, after which those that are new are kept.
 QUIET = 2.0

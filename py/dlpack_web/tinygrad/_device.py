@@ -25,15 +25,10 @@ from tinygrad.engine.jit import GraphRunner
 from tinygrad.renderer import wgsl
 from tinygrad.runtime.ops_python import PythonAllocator, PythonDevice
 
-from .. import _core
-from .._backends import owner
-from .._backends.calls import refuse_recorded
-from .._core import DeviceLostError
-from .._kernels.batch import batch
-from .._kernels.kernel import Kernel
-from .._layout.dtype import DType
-from .._tensor.device import Device
-from .._tensor.tensor import Tensor, from_buffer
+from .. import Device, DeviceLostError, DType, Tensor, from_buffer
+from ..backends import owner
+from ..internal import refuse_recorded
+from ..webgpu import Kernel, batch
 from . import _numbers
 from ._cache import Cache
 
@@ -207,7 +202,7 @@ class Memory(Allocator):
                 "`await dlpack_web.tinygrad.to_host(t)`"
             )
         refuse_recorded(src, False)
-        with _core.from_buffer(dest.cast("B")) as target:
+        with from_buffer(dest.cast("B")) as target:
             gpu.read_blocking([src], [target])
 
     def _transfer(self, dest: Tensor, src: Tensor, sz: int, **_: Any) -> None:

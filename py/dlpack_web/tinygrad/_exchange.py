@@ -12,11 +12,8 @@ from tinygrad.dtype import strong_dtype
 from tinygrad.helpers import all_int
 from tinygrad.runtime.ops_python import PythonDevice
 
-from .. import _core
-from .._layout.dtype import DType
-from .._tensor.device import CPU
-from .._tensor.making import empty
-from .._tensor.tensor import Tensor, share
+from .. import DType, Tensor, empty, from_buffer
+from ..internal import CPU, describe, is_row_major, memory_of, retyped, share
 from ._device import NAME, in_use
 
 _NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -34,12 +31,12 @@ def from_dlpack(x: Any) -> Any:
         dtype = _THEIRS.get(tensor.dtype)
         if dtype is None:
             raise BufferError(
-                f"{tensor._facts_alone()}: tinygrad has no such dtype; it has "
+                f"{describe(tensor)}: tinygrad has no such dtype; it has "
                 f"{', '.join(_THEIRS)}"
             )
-        if not tensor._row_major():
+        if not is_row_major(tensor):
             raise BufferError(
-                f"{tensor._facts_alone()} is strided: tinygrad's buffers are in row-major "
+                f"{describe(tensor)} is strided: tinygrad's buffers are in row-major "
                 "order; use np.ascontiguousarray(x), or permute and slice in tinygrad"
             )
         host = tensor.device.is_host
@@ -60,31 +57,30 @@ def from_dlpack(x: Any) -> Any:
 def _check_place(tensor: Tensor) -> None:
     if tensor.device != in_use():
         raise BufferError(
-            f"{tensor._facts_alone()}: tinygrad's {NAME} is {in_use()}, and devices do not "
+            f"{describe(tensor)}: tinygrad's {NAME} is {in_use()}, and devices do not "
             "share buffers; call dlpack_web.tinygrad.install(t.device), or await its "
             "to_host() and upload it"
         )
     if tensor.byte_offset % 4 != 0:
         raise BufferError(
-            f"{tensor._facts_alone()} begins at byte {tensor.byte_offset} of its GPUBuffer: "
+            f"{describe(tensor)} begins at byte {tensor.byte_offset} of its GPUBuffer: "
             "shaders need a multiple of 4"
         )
 
 
 def _hold_gpu(buffer: Any, tensor: Tensor) -> None:
     """The allocator releases what it was given when tinygrad frees the buffer."""
-    uint8 = DType("uint8")._packed
     with tensor:
-        buffer.allocate(opaque=_core._retyped(tensor, (tensor.nbytes,), uint8))
+        buffer.allocate(opaque=retyped(tensor, (tensor.nbytes,), DType("uint8")))
 
 
 def _hold_host(buffer: Any, tensor: Tensor) -> None:
     if tensor.read_only:
         raise BufferError(
-            f"{tensor._facts_alone()} is read-only, and tinygrad's buffers are writable: "
+            f"{describe(tensor)} is read-only, and tinygrad's buffers are writable: "
             "use dlw.from_dlpack(x, copy=True)"
         )
-    memory = memoryview(_core._raw(tensor)[0])
+    memory = memory_of(tensor)
     if isinstance(Devices["CPU"], PythonDevice):
         buffer.allocate(opaque=memory)  # which holds the tensor's memory
         tensor.release()
@@ -120,9 +116,9 @@ def to_dlpack(t: Any) -> Tensor:
     buffer = t.contiguous().realize().uop.buffer.ensure_allocated()
     memory = _memory(buffer)
     if isinstance(memory, Tensor):
-        return _core._retyped(memory, t.shape, dtype._packed)
-    with _core.from_buffer(memory) as raw:
-        return _core._retyped(raw, t.shape, dtype._packed)
+        return retyped(memory, t.shape, dtype)
+    with from_buffer(memory) as raw:
+        return retyped(raw, t.shape, dtype)
 
 
 def _memory(buffer: Any) -> Any:

@@ -1,0 +1,61 @@
+"""The names by which packages beside dlpack_web use it besides its public ones, without a
+promise between minor versions: such a package requires the same version.
+
+`dlpack_web.backends` has those about GPUs.
+"""
+
+from . import _core
+from ._backends.calls import refuse_recorded
+from ._layout.dtype import DType
+from ._tensor.device import CPU, default_device, parse_device
+from ._tensor.tensor import Tensor, share
+
+__all__ = [
+    "CPU",
+    "default_device",
+    "describe",
+    "is_row_major",
+    "memory_of",
+    "parse_device",
+    "refuse_recorded",
+    "retyped",
+    "share",
+]
+
+
+def describe(tensor: Tensor) -> str:
+    """Shape, dtype and device of a tensor, for messages.
+
+    >>> internal.describe(dlw.empty(3))
+    "Tensor(shape=(3,), dtype='float32', device='cpu')"
+    """
+    return tensor._facts_alone()
+
+
+def is_row_major(tensor: Tensor) -> bool:
+    """Whether the elements are contiguous, in row-major order.
+
+    >>> internal.is_row_major(dlw.empty((2, 3)).permute_dims((1, 0)))
+    False
+    """
+    return tensor._row_major()
+
+
+def memory_of(tensor: Tensor) -> memoryview:
+    """The bytes of a contiguous tensor in host memory, which the view keeps alive.
+
+    >>> len(internal.memory_of(dlw.empty(3)))
+    12
+    """
+    return memoryview(_core._raw(tensor)[0])
+
+
+def retyped(tensor: Tensor, shape: tuple[int, ...], dtype: DType) -> Tensor:
+    """A tensor over the same bytes with another shape and dtype; you release it.
+
+    Raises BufferError where the bytes are too few, strided or misaligned.
+
+    >>> internal.retyped(dlw.from_buffer(b"abcd"), (2,), dlw.DType("uint16")).shape
+    (2,)
+    """
+    return _core._retyped(tensor, shape, dtype._packed)
