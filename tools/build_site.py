@@ -32,7 +32,11 @@ def ours() -> dict[str, Path]:
     web = ROOT / "web"
     hidden = {web / name for name in NOT_OURS}
     parts: dict[str, Path] = {}
-    for folder in (web, web / "site", *sorted((web / "pages").iterdir())):
+    pages = [
+        *sorted((web / "pages").iterdir()),
+        *sorted((ROOT / "packages").glob("*/pages")),
+    ]
+    for folder in (web, web / "site", *pages):
         for entry in folder.iterdir():
             if entry.name == "__pycache__" or entry in hidden:
                 continue

@@ -18,6 +18,7 @@ except ImportError as error:
         "build it from source. In the browser, use Pyodide 0.29 or newer"
     ) from None
 
+from . import _moved as _moved
 from . import webgpu
 from ._adapters import Adapter, adapter
 from ._arrow import Masked, from_arrow, to_arrow

@@ -26,6 +26,16 @@ __all__ = [
 def describe(tensor: Tensor) -> str:
     """Shape, dtype and device of a tensor, for messages.
 
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> internal.describe(dlw.empty(3))
     "Tensor(shape=(3,), dtype='float32', device='cpu')"
     """
@@ -35,6 +45,16 @@ def describe(tensor: Tensor) -> str:
 def is_row_major(tensor: Tensor) -> bool:
     """Whether the elements are contiguous, in row-major order.
 
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
     >>> internal.is_row_major(dlw.empty((2, 3)).permute_dims((1, 0)))
     False
     """
@@ -42,7 +62,21 @@ def is_row_major(tensor: Tensor) -> bool:
 
 
 def memory_of(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor in host memory, which the view keeps alive.
+    """The bytes of a contiguous tensor in host memory.
+
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    memoryview
+        Keeps the memory alive.
+
+    Raises
+    ------
+    BufferError
+        Strided memory, a tensor on a GPU.
 
     >>> len(internal.memory_of(dlw.empty(3)))
     12
@@ -51,10 +85,28 @@ def memory_of(tensor: Tensor) -> memoryview:
 
 
 def retyped(tensor: Tensor, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    """A tensor over the same bytes with another shape and dtype; you release it.
+    """A tensor over the same bytes with another shape and dtype.
 
-    Raises BufferError where the bytes are too few, strided or misaligned.
+    Parameters
+    ----------
+    tensor : Tensor
+        Row-major, on any device.
+    shape : tuple of int
+    dtype : DType
+        Of whole bytes.
 
+    Returns
+    -------
+    Tensor
+        A reference of its own, which you release.
+
+    Raises
+    ------
+    BufferError
+        Fewer bytes, strided memory.
+
+    Examples
+    --------
     >>> internal.retyped(dlw.from_buffer(b"abcd"), (2,), dlw.DType("uint16")).shape
     (2,)
     """

@@ -1,4 +1,4 @@
-// A training step of tinygrad after its JIT: by dlpack_web.tinygrad, and the same kernels over the
+// A training step of tinygrad after its JIT: by dlpack_web_tinygrad, and the same kernels over the
 // same buffers from plain JavaScript.
 import { expect } from "./paths.mjs";
 
@@ -11,7 +11,9 @@ const KINDS = {
 /** Starts Python's side; returns its module. */
 export async function trainingModule(pyodide) {
   const names = await (await fetch("/wheels/wheels.json")).json();
-  await pyodide.loadPackage(`/wheels/${names.tinygrad}`, { messageCallback() {} });
+  const ours = (await (await fetch("/wheel/packages.json")).json())["dlpack-web-tinygrad"];
+  const wheels = [`/wheels/${names.tinygrad}`, `/wheel/${ours}`];
+  await pyodide.loadPackage(wheels, { messageCallback() {} });
   const source = await (await fetch(new URL("training.py", import.meta.url))).text();
   pyodide.FS.writeFile("training.py", source);
   return pyodide.runPythonAsync("import training\ntraining");

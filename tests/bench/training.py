@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 import dlpack_web as dlw
-from dlpack_web import tinygrad as dlwt
+import dlpack_web_tinygrad as dlwt
 
 dlwt.install()
 from tinygrad import Tensor, TinyJit, nn
@@ -14,7 +14,7 @@ from tinygrad.codegen import to_program_cache
 from tinygrad.engine.realize import graph_cache
 from tinygrad.helpers import Context
 
-from dlpack_web.tinygrad._device import place
+from dlpack_web_tinygrad._device import place
 
 
 class Network:

@@ -20,7 +20,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = ROOT / "web" / "lite" / "notebooks"
+# By name, those of packages among them.
+NOTEBOOKS = {
+    path.stem: path
+    for folder in ("web/lite", "packages/*")
+    for path in sorted(ROOT.glob(f"{folder}/notebooks/*.py"))
+}
 MODEL = ROOT / "build" / "model" / "site"
 PYTHON = ROOT / "build" / "libs" / "bin" / "python"
 DRIVER = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
@@ -46,7 +51,9 @@ def run(name: str, folder: Path) -> list[dict[str, Any]]:
     # lavapipe, where nothing else is named: pictures and numbers of all machines are alike.
     environment = {"VK_DRIVER_FILES": str(DRIVER), "XDG_RUNTIME_DIR": "/tmp"}
     environment |= os.environ | {
-        "PYTHONPATH": str(ROOT / "py"),
+        "PYTHONPATH": os.pathsep.join(
+            map(str, [ROOT / "py", *ROOT.glob("packages/*/py")])
+        ),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "MPLCONFIGDIR": str(folder),
         "IPYTHONDIR": str(folder),
@@ -71,7 +78,7 @@ async def run_here(name: str) -> list[dict[str, Any]]:
 
     outputs: list[dict[str, Any]] = []
     shell = shell_into(outputs)
-    cells = build.notebook((NOTEBOOKS / f"{name}.py").read_text("utf-8"))["cells"]
+    cells = build.notebook(NOTEBOOKS[name].read_text("utf-8"))["cells"]
     cells = [cell for cell in cells if cell["cell_type"] == "code"]
     for cell in cells:
         # pip is not asked for anything: what notebooks install is here already.

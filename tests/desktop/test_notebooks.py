@@ -12,6 +12,6 @@ def folder(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in NOTEBOOKS.glob("*.py")))
+@pytest.mark.parametrize("name", sorted(NOTEBOOKS))
 def test_notebook(name, folder):
     assert failed(run(name, folder)) == []

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs" / "site"
 SOURCE = ROOT / "web" / "docs"
+PACKAGES = ROOT / "packages"
 
 
 class Anchors(HTMLParser):
@@ -95,7 +96,10 @@ def sources() -> list[Path]:
     skipped = {"CONVENTIONS.md"}
     return [
         path
-        for path in sorted(SOURCE.rglob("*.md"))
+        for path in [
+            *sorted(SOURCE.rglob("*.md")),
+            *sorted(PACKAGES.glob("*/docs/*.md")),
+        ]
         if path.name not in skipped and "_tools" not in path.parts
     ]
 

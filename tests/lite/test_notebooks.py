@@ -17,7 +17,7 @@ from serve import Server
 sys.path.append(str(Path(__file__).parents[1] / "desktop"))
 import notebook
 
-NAMES = sorted(path.stem for path in notebook.NOTEBOOKS.glob("*.py"))
+NAMES = sorted(notebook.NOTEBOOKS)
 # Each takes half a minute: `make test-all` runs all of them.
 SOME = ("tour",)
 

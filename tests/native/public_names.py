@@ -11,7 +11,8 @@ from enum import Enum
 from pathlib import Path
 
 FILE = Path(__file__).with_name("public_names.txt")
-ALWAYS = ("dlpack_web", "dlpack_web.webgpu", "dlpack_web.tinygrad", "dlpack_web.wire")
+ALWAYS = ("dlpack_web", "dlpack_web.webgpu", "dlpack_web.wire")
+ALWAYS += ("dlpack_web.internal", "dlpack_web.backends")
 # In a page alone it has names of its own: outside, it is PyPI's onnxruntime.
 IN_PAGES = ("dlpack_web.onnxruntime",)
 

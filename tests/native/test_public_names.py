@@ -11,9 +11,9 @@ import dlpack_web as dlw
 # What `import dlpack_web` does not need, and others may not have.
 LATE = (
     "dlpack_web.onnxruntime",
-    "dlpack_web.tinygrad",
+    "dlpack_web.internal",
+    "dlpack_web.backends",
     "dlpack_web.wire",
-    "tinygrad",
     "numpy",
     "wgpu",
     "js",
@@ -57,3 +57,13 @@ def test_modules_that_are_imported_later(host_python):
     there = done.stdout.split()
     assert "dlpack_web.webgpu" in there
     assert [name for name in LATE if name in there] == []
+
+
+@pytest.mark.parametrize(
+    "line", ["import dlpack_web.tinygrad", "from dlpack_web import tinygrad"]
+)
+def test_a_module_that_moved_says_what_to_install(line):
+    with pytest.raises(
+        ImportError, match="package dlpack-web-tinygrad now: install that"
+    ):
+        exec(line, {})  # noqa: S102

@@ -38,6 +38,14 @@ VULKAN = Path("/usr/share/vulkan/icd.d")
 SUITE = json.loads((ROOT / HERE / "suite.json").read_text())
 
 
+def bun_lacks() -> dict[str, str]:
+    """Cases that fail in Bun, of the bridge and of packages, and why."""
+    found = dict(SUITE["lacks"]["bun"])
+    for file in (ROOT / "packages").glob("*/tests/runtimes/bun_lacks.json"):
+        found |= json.loads(file.read_text())
+    return found
+
+
 class WrongRuntimeError(RuntimeError):
     """There is no such runtime or driver, or it is another than was asked for."""
 
@@ -162,7 +170,7 @@ def bun(driver: Driver, url: str, folder: Path) -> Runtime:
         *("--preload", ROOT / HERE / "bun.mjs", ROOT / HERE / "main.mjs"),
     ]
     wanted = Wanted("Dawn", driver, f"Bun/{versions()['@oven/bun-linux']}")
-    return Runtime.start(wanted, command, environment, SUITE["lacks"]["bun"])
+    return Runtime.start(wanted, command, environment, bun_lacks())
 
 
 @dataclass

@@ -8,7 +8,6 @@ import pytest
 import where_it_runs
 from pages import CASES_JS, CASES_PY
 from runtime import LAVAPIPE, SUITE, Driver, Runtime, Wanted, WrongRuntimeError
-from test_tinygrad import LOAD
 
 
 @pytest.mark.parametrize("file", SUITE["javascript"])
@@ -25,13 +24,6 @@ def test_cases_in_python(file: str, runtime: Runtime) -> None:
         # An interrupt in asyncio's code also rejects a promise that Pyodide's run_sync leaves.
         complaints = [each for each in complaints if "KeyboardInterrupt" not in each]
     assert complaints == []
-
-
-@pytest.mark.parametrize("file", SUITE["tinygrad"])
-def test_cases_of_tinygrad(file: str, runtime: Runtime) -> None:
-    runtime.python(LOAD)
-    runtime.pytest([f"tests/browser/cases/tinygrad/{file}"]).must_pass()
-    assert runtime.call("complaints") == []
 
 
 def test_halves_are_computed_where_they_should_be(runtime: Runtime) -> None:

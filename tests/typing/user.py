@@ -11,7 +11,6 @@ import numpy as np
 
 import dlpack_web as dlw
 from dlpack_web import onnxruntime as ort
-from dlpack_web import tinygrad as dlwt
 
 Array = np.ndarray[Any, Any]
 
@@ -111,14 +110,6 @@ def kernels(t: dlw.Tensor) -> None:
     assert_type(len(batch), int)
     assert_type(batch.released, bool)
     batch.release()
-
-
-async def training(t: dlw.Tensor) -> None:
-    assert_type(dlwt.install(), dlw.Device)
-    dlwt.install(t.device)
-    assert_type(dlwt.to_dlpack(dlwt.from_dlpack(t)), dlw.Tensor)
-    assert_type(await dlwt.to_host(dlwt.from_dlpack(t)), Array)
-    dlwt.install(3)  # type: ignore[arg-type]
 
 
 async def sessions(a: Array, t: dlw.Tensor) -> None:

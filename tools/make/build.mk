@@ -5,11 +5,11 @@
 native: $(NATIVE) $(PAGE_SCRIPT)
 
 # Warnings are errors here, not in pyproject.toml: a user's newer compiler may have more.
-$(NATIVE): $(C_FILES) pyproject.toml $(VENV)
+$(NATIVE): $(C_FILES) pyproject.toml $(wildcard packages/*/pyproject.toml) $(VENV)
 	@tools/need.sh cc
 	echo "[build] native extension"
 	CFLAGS=-Werror $(PYTHON) -m pip install --quiet --disable-pip-version-check \
-	  --no-deps --no-build-isolation --editable . >build/native.log 2>&1 \
+	  --no-deps --no-build-isolation $(addprefix --editable ,. $(addprefix ./,$(dir $(wildcard packages/*/pyproject.toml)))) >build/native.log 2>&1 \
 	  || { cat build/native.log; exit 1; }
 	touch $@
 
@@ -31,10 +31,15 @@ build/fuzz/hostile.so: tests/fuzz/hostile.c $(VENV)
 	include=$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
 	gcc -shared -fPIC -O1 -g -Wall -Wextra -Wconversion -Werror -Iwasm -I"$$include" $< -o $@
 
-wheel: $(WHEEL)
+wheel: $(WHEEL) $(PACKAGE_WHEELS)
+
+$(PACKAGE_WHEELS): $(PACKAGE_FILES) LICENSE $(TOOLCHAIN)/wheels.py $(VENV)
+	@echo "[build] wheels of the packages"
+	mkdir -p dist
+	$(PYTHON) $(TOOLCHAIN)/wheels.py packages dist
 
 $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
-  build/xbuildenv/.done $(addprefix $(TOOLCHAIN)/,build_wheel.sh widget_in_page.py)
+  build/xbuildenv/.done $(addprefix $(TOOLCHAIN)/,build_wheel.sh wheels.py widget_in_page.py)
 	@tools/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 
@@ -75,7 +80,7 @@ $(SNAPSHOT): tools/snapshot.py $(NPM) $(VENV)
 	$(PYTHON) tools/snapshot.py node_modules/pyodide $@
 
 # Always laid out again: it is all links, made in an instant.
-site: $(JS) $(WHEEL) $(NUMPY) $(SNAPSHOT)
+site: $(JS) $(WHEEL) $(PACKAGE_WHEELS) $(NUMPY) $(SNAPSHOT)
 	@$(PYTHON) tools/build_site.py
 
 # With the older Pyodide's NumPy, for tests.
@@ -91,7 +96,7 @@ lite: $(LITE)
 build/docs/notebooks/.done: docs
 	@true
 
-$(LITE): $(VENV) $(wildcard web/lite/* web/lite/notebooks/*) tools/snapshot.py $(WHEEL) \
+$(LITE): $(VENV) $(wildcard web/lite/* web/lite/notebooks/*) tools/snapshot.py $(WHEEL) $(PACKAGE_WHEELS) \
   $(NEEDS_chain) $(PYPI_WHEELS) build/docs/notebooks/.done | site
 	@$(PYTHON) tools/fetch_packages.py node_modules/pyodide \
 	  build/lite/packages $(LITE_PACKAGES)

@@ -21,6 +21,7 @@ FUZZERS := build/fuzz/core64 $(if $(filter x86_64,$(shell uname -m)),build/fuzz/
 BRIDGE := py/dlpack_web/_bridge.js
 PAGE_SCRIPT := py/dlpack_web/_widget.js
 WHEEL := dist/wheel.json
+PACKAGE_WHEELS := dist/packages.json
 JS := js/dist/index.js
 LIBRARIES := build/libraries/.done
 PATCHED := build/patched/.done
@@ -58,5 +59,10 @@ C_FILES := $(wildcard wasm/*.c wasm/*.h)
 EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
 C_TESTS := $(wildcard tests/native/*/*.c tests/fuzz/*.c wasm/toolchain/windows/*.h) $(FUZZ_FILES) $(EXAMPLE_FILES)
+PACKAGES := $(wildcard packages/*)
+# Where Python finds the bridge and the packages.
+empty :=
+PY_PATH := $(subst $(empty) ,:,$(strip py $(wildcard packages/*/py)))
+PACKAGE_FILES := $(shell find $(PACKAGES:=/py) -name '*.py') $(wildcard packages/*/*.*)
 PY_FILES := $(shell find py/dlpack_web -name '*.py' -o -name '*.pyi' -o -name py.typed)
 TS_FILES := $(shell find js/src -name '*.ts')

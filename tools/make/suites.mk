@@ -2,7 +2,7 @@
 # it NEEDs, and how to RUN it.
 
 PYTEST := $(PYTHON) -m pytest
-LIBS_PYTEST := PYTHONPATH=py $(LIBS_PYTHON) -m pytest -p no:cacheprovider
+LIBS_PYTEST := PYTHONPATH=$(PY_PATH) $(LIBS_PYTHON) -m pytest -p no:cacheprovider
 NO_SWIFTSHADER := echo "[skip] GPU cases: no driver for Vulkan"
 
 define SUITES
@@ -91,15 +91,14 @@ IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED
 IN_PYODIDE := $(addprefix tests/browser/hosts/test_,in_pyodide.py webgpu.py)
 PAGES := tests/browser/pages tests/browser/libraries/test_renderers.py
 LIVE := tests/browser/pages/test_live.py
-TINYGRAD := $(addprefix tests/browser/hosts/test_,tinygrad.py tinygrad_onnx.py) # on the desktop in `.ci/run`
 ADAPTERS := tests/browser/libraries/test_adapters.py
 ARRAY_LIBRARIES := tests/browser/libraries/test_array_libraries.py
 PYODIDES := tests/browser/hosts/test_pyodides.py
 ORT := tests/browser/onnxruntime
 
 INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
-RUN_browser = $(PYTEST) tests/browser $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
-  $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS) $(TINYGRAD)))
+RUN_browser = $(PYTEST) tests/browser $(if $(WHOLE),$(wildcard packages/*/tests/browser)) $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
+  $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 INPUTS_in-pyodide := site chromium
 RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
 INPUTS_webgpu := $(IN_CHROMIUM)
@@ -144,7 +143,7 @@ INPUTS_firefox := $(IN_CHROMIUM) $(SOURCES) $(INPUTS_widget) package
 NEED_firefox := firefox-esr chromium
 define RUN_firefox
 export BROWSER=firefox
-$(PYTEST) tests/browser $(patsubst %,--ignore %,$(ORT) $(ARRAY_LIBRARIES) $(PYODIDES))
+$(PYTEST) tests/browser $(wildcard packages/*/tests/browser) $(patsubst %,--ignore %,$(ORT) $(ARRAY_LIBRARIES) $(PYODIDES))
 $(PYTEST) tests/package/test_pages.py
 $(PYTEST) tests/lite -k tour
 $(PYTEST) tests/docs -k interrupted
@@ -158,18 +157,19 @@ RUN_webkit := $(PYTEST) tests/browser/hosts/webkit.py
 # Deno's WebGPU is wgpu-core: a second implementation.
 INPUTS_deno := $(EXAMPLE) $(VECTORS) $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
 NEED_deno := libvulkan swiftshader lavapipe
-RUN_deno := $(PYTEST) tests/runtimes -k "deno or missing or refused"
+RUN_deno := $(PYTEST) $(wildcard tests/runtimes packages/*/tests/runtimes) -k "deno or missing or refused"
 INPUTS_node-gpu := $(INPUTS_deno)
 NEED_node-gpu := libvulkan swiftshader
-RUN_node-gpu := $(PYTEST) tests/runtimes -k "node or bun or missing or refused"
+RUN_node-gpu := $(PYTEST) $(wildcard tests/runtimes packages/*/tests/runtimes) -k "node or bun or missing or refused"
 
-# tinygrad keeps a device and tensors as long as its process lives, so it has one of its own.
-# The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
+# Each package has a process of its own: tinygrad keeps a device and tensors as long as its process lives.
+# The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/support/on_desktop.py).
 INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE) $(PAGE_SCRIPT)
 NEED_desktop := libvulkan lavapipe
 define RUN_desktop
-$(LIBS_PYTEST) tests/desktop --ignore=tests/desktop/with_tinygrad
-$(LIBS_PYTEST) tests/desktop/with_tinygrad
+$(LIBS_PYTEST) tests/desktop
+$(LIBS_PYTEST) tests/native/widget/test_tinygrad_page.py
+for tests in $(wildcard packages/*/tests/desktop); do $(LIBS_PYTEST) $$tests; done
 endef
 INPUTS_dawn := $(INPUTS_desktop)
 NEED_dawn := libvulkan swiftshader

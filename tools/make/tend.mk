@@ -21,7 +21,9 @@ check-c: $(VENV)
 check-python: $(VENV)
 	@build/venv/bin/ruff format --check
 	build/venv/bin/ruff check
-	build/venv/bin/mypy
+	MYPYPATH=$(PY_PATH) build/venv/bin/mypy py tools wasm/toolchain tests/typing
+	for package in $(PACKAGES); do MYPYPATH=$(PY_PATH) build/venv/bin/mypy $$package/py $$package/tests/typing; done
+	$(PYTHON) tools/check_packages.py
 	PYTHONPATH=py build/venv/bin/lint-imports --no-logo --no-cache
 
 check-js: package

@@ -21,26 +21,7 @@ rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
 # Nor is the page's: in Pyodide the GPU of the page is at hand, as its `dlpack_web.widget` says.
 rm -r "$stage"/py/dlpack_web/_page
 cp wasm/toolchain/widget_in_page.py "$stage"/py/dlpack_web/widget.py
-# Comments, and what private modules say of themselves, are in the other wheels; all other docstrings
-# and the numbers of lines stay.
-"$venv"/bin/python - "$stage"/py <<'END'
-import ast, io, pathlib, sys, tokenize
-
-root = pathlib.Path(sys.argv[1])
-for file in root.rglob("*.py"):
-    text = file.read_text("utf-8")
-    lines = text.split("\n")
-    tree = ast.parse(text)
-    names = file.relative_to(root).with_suffix("").parts
-    if any(name[0] == "_" and name != "__init__" for name in names) and ast.get_docstring(tree):
-        first = tree.body[0]
-        lines[first.lineno - 1 : first.end_lineno] = [""] * (first.end_lineno - first.lineno + 1)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column].rstrip()
-    file.write_text("\n".join(lines), "utf-8")
-END
+"$venv"/bin/python wasm/toolchain/wheels.py strip "$stage"/py
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"
 export SOURCE_DATE_EPOCH=315532800 # 1980-01-01, the oldest date of zip files
@@ -68,13 +49,5 @@ echo "[build] WebAssembly wheel (log: build/wheel.log)"
   exit 1
 }
 rm -f "$out"/dlpack_web-*.whl
-# Deflated anew, with zopfli's search: 3 % less to download, read by every unzip.
-"$venv"/bin/python - "$stage"/dist/dlpack_web-*.whl "$out" <<'END'
-import pathlib, sys, zipfile, zopfli
-
-wheel, out = map(pathlib.Path, sys.argv[1:])
-with zipfile.ZipFile(wheel) as old, zopfli.ZipFile(out / wheel.name, "w", zipfile.ZIP_DEFLATED) as new:
-    for member in old.infolist():
-        new.writestr(member, old.read(member))
-END
+"$venv"/bin/python wasm/toolchain/wheels.py deflate "$stage"/dist/dlpack_web-*.whl "$out"
 printf '{"file": "%s"}\n' "$(cd "$out" && echo dlpack_web-*.whl)" >"$out/wheel.json"

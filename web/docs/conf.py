@@ -11,6 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = Path(os.environ["DOCS_ROOT"])  # of the repository: this file is a copy
 sys.path[:0] = [str(ROOT / "py"), str(ROOT / "web" / "docs" / "_tools")]
+sys.path[:0] = [str(folder) for folder in (ROOT / "packages").glob("*/py")]
 
 from repository import home
 

@@ -94,7 +94,9 @@ def our_wheel() -> Path:
 
 def more_wheels() -> list[Path]:
     """Ours and tinygrad's, which Pyodide's lock lacks."""
-    return [our_wheel(), *PYPI_WHEELS.glob("tinygrad-*.whl")]
+    names = json.loads((ROOT / "dist" / "packages.json").read_text()).values()
+    packages = [ROOT / "dist" / name for name in names]
+    return [our_wheel(), *packages, *PYPI_WHEELS.glob("tinygrad-*.whl")]
 
 
 def kernel_wheels() -> list[Path]:
@@ -201,7 +203,8 @@ def main() -> None:
     lay_out_pyodide(SOURCE / "static" / "pyodide", everything)
     files = SOURCE / "files"
     files.mkdir()
-    for script in (HERE / "notebooks").glob("*.py"):
+    folders = HERE / "notebooks", *(ROOT / "packages").glob("*/notebooks")
+    for script in (script for folder in folders for script in folder.glob("*.py")):
         made = json.dumps(notebook(script.read_text("utf-8")), indent=1)
         (files / f"{script.stem}.ipynb").write_text(made + "\n")
     for target, file in FILES.items():

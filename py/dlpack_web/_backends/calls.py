@@ -13,10 +13,11 @@ _ROOT = __name__.partition(".")[0]
 
 
 class _Ours(dict[object, bool]):
-    """Whether a package is ours, by `__package__` in the globals of its functions."""
+    """Whether a package is ours, or one beside it, by `__package__` in the globals of its functions."""
 
     def __missing__(self, package: object) -> bool:
-        ours = self[package] = str(package).partition(".")[0] == _ROOT
+        root = str(package).partition(".")[0]
+        ours = self[package] = root == _ROOT or root.startswith(f"{_ROOT}_")
         return ours
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 _ARRAY = "np.asarray(t), which shares its memory"
 _ON_GPU = (
     "`await t.to_host()`, which is an array, or on the GPU dlw.webgpu.ElementwiseKernel or, "
-    "with gradients, dlpack_web.tinygrad"
+    "with gradients, tinygrad"
 )
 _A_VIEW = "use t.permute_dims(axes), a view"
 _ATTRIBUTES = {

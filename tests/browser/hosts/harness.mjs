@@ -61,7 +61,10 @@ async function pytest(bundle, files) {
     const ours = ["hosts", "cases/py", "onnxruntime"].map(
       (name) => `/bundle/repo/tests/browser/${name}`,
     );
-    pyodide.runPython(`import sys; sys.path[:0] = ${JSON.stringify(["/bundle/site", ...ours])}`);
+    const paths = JSON.stringify(["/bundle/site", ...ours]);
+    const packages =
+      "sorted(map(str, pathlib.Path('/bundle/repo/packages').glob('*/tests/cases')))";
+    pyodide.runPython(`import pathlib, sys; sys.path[:0] = [*${paths}, *${packages}]`);
     context.unpacked = true;
   }
   const log = [];

@@ -27,13 +27,13 @@ def pack_tests(target: Path, site_packages: Path) -> None:
             sources += (site_packages / part).rglob("*.py")
         for path in sources:
             bundle.write(path, Path("site") / path.relative_to(site_packages))
-        for path in (ROOT / "pyproject.toml", *sorted((ROOT / "tests").rglob("*"))):
+        folders = ROOT / "tests", *sorted((ROOT / "packages").glob("*/tests"))
+        files = [path for folder in folders for path in sorted(folder.rglob("*"))]
+        for path in (ROOT / "pyproject.toml", *files):
             # The host's conftest.py drives a browser: not a thing to do in one.
-            if path.suffix in {".py", ".json", ".toml"} and path != HOST_CONFTEST:
+            host = path.name == "conftest.py" and path.parent.name == "browser"
+            if path.suffix in {".py", ".json", ".toml"} and not host:
                 bundle.write(path, Path("repo") / path.relative_to(ROOT))
-
-
-HOST_CONFTEST = ROOT / "tests" / "browser" / "conftest.py"
 
 
 @dataclass

@@ -12,12 +12,14 @@ from playwright.sync_api import Browser, expect
 from serve import Server
 
 WEB = Path(__file__).resolve().parents[3] / "web"
+PACKAGES = sorted(path.stem for path in WEB.parent.glob("packages/*/pages/*.html"))
 # Those of PyScript need the packages of JupyterLite: tests/lite has them.
 PAGES = sorted(
     path.stem
     for path in [*WEB.glob("pages/*/*.html"), *WEB.glob("site/*.html")]
     if ".eval" not in path.stem
 )
+PAGES += PACKAGES
 PHONE = {"width": 390, "height": 844}
 AXE = WEB.parent / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -36,7 +38,7 @@ NO_ADAPTER = "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => nul
             "chain",
             "live",
             "onnxruntime",
-            "train",
+            *PACKAGES,
         }
     ),
 )
@@ -64,7 +66,7 @@ def test_page_fits_a_phone(
 
 
 @pytest.mark.parametrize(
-    "name", ["arrow", "chain", "demo", "live", "onnxruntime", "train"]
+    "name", ["arrow", "chain", "demo", "live", "onnxruntime", *PACKAGES]
 )
 @pytest.mark.parametrize(
     ("script", "advice"),
@@ -86,7 +88,7 @@ def test_page_without_webgpu_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    "name", ["arrow", "chain", "demo", "live", "onnxruntime", "train"]
+    "name", ["arrow", "chain", "demo", "live", "onnxruntime", *PACKAGES]
 )
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server
@@ -108,7 +110,7 @@ def test_page_says_what_is_missing_before_anything_is_pressed(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "onnxruntime", "train"])
+@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "onnxruntime", *PACKAGES])
 def test_a_recorded_result_is_shown_until_the_page_runs(
     name: str, browser: Browser, server: Server
 ) -> None:

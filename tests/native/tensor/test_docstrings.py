@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dlpack_web as dlw
-from dlpack_web import _core
+from dlpack_web import _core, internal
 
 PUBLIC = dict(docstrings.public())
 IN_BROWSER = [name for name, doc in PUBLIC.items() if docstrings.needs_browser(doc)]
@@ -50,10 +50,17 @@ def test_example_is_true(name):
     assert not told, "".join(told)
 
 
+def test_examples_of_the_seam_are_true():
+    failed, tried = doctest.testmod(
+        internal, extraglobs={"dlw": dlw, "internal": internal}
+    )
+    assert (failed, tried > 3) == (0, True)
+
+
 # Files whose public functions list their parameters; of onnxruntime's names only some do.
 LISTED = (
     *("_adapters", "_arrow", "webgpu", "widget", "_files/open", "_files/save"),
-    *("_tensor/making", "_tensor/tensor", "_wire/endpoint", "tinygrad/__init__"),
+    *("_tensor/making", "_tensor/tensor", "_wire/endpoint", "internal"),
     *(
         "_kernels/batch",
         "_kernels/elementwise",

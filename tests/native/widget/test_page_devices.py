@@ -119,29 +119,6 @@ def use_device(page):
         asyncio.run(dlw.adapter("ndarray", None))
 
 
-def install(page):
-    """tinygrad's limits are the page's, and its memory is there."""
-    pytest.importorskip("tinygrad.tensor")  # there it is by tests/desktop/with_tinygrad
-    limits = vars(page.host.device.gpu.limits)
-    sizes = {f"maxComputeWorkgroupSize{axis}": 64 for axis in "XYZ"}
-    limits |= sizes | dict.fromkeys(
-        (
-            "maxComputeInvocationsPerWorkgroup",
-            "maxComputeWorkgroupStorageSize",
-            "maxStorageBuffersPerShaderStage",
-        ),
-        128,
-    )
-    from dlpack_web import tinygrad
-
-    assert tinygrad.install(page) == page.host.device
-    from tinygrad import Tensor
-
-    with tinygrad.to_dlpack(Tensor([1.0, 2.0], device="WEBGPU").realize()) as tensor:
-        assert tensor.device == page.host.device
-    tinygrad._device._found.infinity.release()  # else until tinygrad gets another device
-
-
 CALLS = {
     "dlpack_web.from_dlpack": from_dlpack,
     "dlpack_web.Tensor.to_device": to_device,
@@ -154,7 +131,6 @@ CALLS = {
     "dlpack_web.webgpu.from_image": from_image,
     "dlpack_web.webgpu.frames": frames,
     "dlpack_web.Adapter.use_device": use_device,
-    "dlpack_web.tinygrad.install": install,
 }
 
 

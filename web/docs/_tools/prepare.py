@@ -54,6 +54,8 @@ def taken_over(path: str, page: str) -> str:
             return relative(PAGES[whole], page) + end
         if whole.startswith("web/docs/"):
             return relative(whole.removeprefix("web/docs/"), page) + end
+        if re.fullmatch(r"packages/\w+/docs/\w+\.md", whole):
+            return relative(f"packages/{file.name}", page) + end
         if whole in PICTURES:
             return relative(PICTURES[whole], page)
         return address(whole) + end
@@ -73,6 +75,8 @@ def wanted() -> Iterator[tuple[str, bytes]]:
         hidden = path.parts[0] == "_tools" or "__pycache__" in path.parts
         if file.is_file() and not hidden and not path.name.endswith(".head.md"):
             yield path.as_posix(), file.read_bytes()
+    for file in sorted((ROOT / "packages").glob("*/docs/*.md")):
+        yield f"packages/{file.name}", file.read_bytes()
     for source, page in PAGES.items():
         yield page, taken_over(source, page).encode()
     for source, picture in PICTURES.items():

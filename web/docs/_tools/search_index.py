@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from repository import ROOT
 from sphinx import addnodes
 
 NUMBER = re.compile(r"id\d+")
 SKIPPED = (nodes.raw, nodes.comment, nodes.system_message, nodes.title)
-ASKED = Path(__file__).with_name("search.toml")
+ASKED = [Path(__file__).with_name("search.toml")]
+ASKED += sorted((ROOT / "packages").glob("*/docs/search.toml"))
 
 
 def text_of(node: nodes.Node) -> str:
@@ -50,9 +52,14 @@ def write(app: Any, exception: Exception | None) -> None:
     found = []
     for page in sorted(app.env.found_docs):
         found += entries(app.env.get_doctree(page), page)
-    for page, phrases in tomllib.loads(ASKED.read_text("utf-8")).items():
+    asked = [
+        each
+        for file in ASKED
+        for each in tomllib.loads(file.read_text("utf-8")).items()
+    ]
+    for page, phrases in asked:
         if page not in app.env.found_docs:
-            raise ValueError(f"{ASKED.name}: there is no page {page}")
+            raise ValueError(f"search.toml: there is no page {page}")
         found += ({"page": page, "title": phrase} for phrase in phrases)
     target = Path(app.outdir) / "search.json"
     target.write_text(json.dumps(found, ensure_ascii=False), "utf-8")

@@ -1,0 +1,13 @@
+"""Those of ../cases."""
+
+CASES = [
+    "tinygrad_cases",
+    "tinygrad_kept",
+    "tinygrad_llm",
+    "tinygrad_mishaps",
+    "tinygrad_operators",
+    "tinygrad_programs",
+    "tinygrad_special",
+    "tinygrad_tensors",
+    "tinygrad_tiny",
+]
