@@ -54,4 +54,4 @@ def complaints() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(complaints()))
+    sys.exit("\n".join(complaints()) or None)

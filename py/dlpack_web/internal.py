@@ -29,6 +29,7 @@ def describe(tensor: Tensor) -> str:
     Parameters
     ----------
     tensor : Tensor
+        On any device.
 
     Returns
     -------
@@ -48,6 +49,7 @@ def is_row_major(tensor: Tensor) -> bool:
     Parameters
     ----------
     tensor : Tensor
+        On any device.
 
     Returns
     -------
@@ -67,6 +69,7 @@ def memory_of(tensor: Tensor) -> memoryview:
     Parameters
     ----------
     tensor : Tensor
+        In host memory, contiguous.
 
     Returns
     -------
@@ -92,6 +95,7 @@ def retyped(tensor: Tensor, shape: tuple[int, ...], dtype: DType) -> Tensor:
     tensor : Tensor
         Row-major, on any device.
     shape : tuple of int
+        Of the result.
     dtype : DType
         Of whole bytes.
 

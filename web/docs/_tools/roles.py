@@ -27,8 +27,9 @@ class SiteRole(SphinxRole):
         shown, _, target = self.text.rstrip(">").rpartition("<")
         file = target.split("#")[0].rstrip("/")
         built = {"index.html", "jupyterlite/lab/index.html"}
-        parts = ("", "site/", "pages/*/")  # all are at the root of the site
-        there = any(any((ROOT / "web").glob(part + file)) for part in parts)
+        # All are at the root of the site.
+        parts = ("web/", "web/site/", "web/pages/*/", "packages/*/pages/")
+        there = any(any(ROOT.glob(part + file)) for part in parts)
         if file not in built and not there:
             told = self.inliner.reporter.error(
                 f"the site has no {file}", line=self.lineno
