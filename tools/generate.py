@@ -219,6 +219,9 @@ BEFORE_VERSION = {
     "README.md": r"^Status: version ",
     "py/dlpack_web/__init__.py": r'^__version__ = "',
 }
+for project in ROOT.glob("packages/*/pyproject.toml"):
+    path = project.relative_to(ROOT).as_posix()
+    BEFORE_VERSION[path] = r'^version = "|"dlpack-web=='
 
 stale: list[str] = []
 

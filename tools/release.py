@@ -49,7 +49,11 @@ def versions(root: Path) -> dict[str, str]:
     module = (root / "py/dlpack_web/__init__.py").read_text()
     citation = (root / "CITATION.cff").read_text()
     script = (root / "js/src/pyodide/generated.ts").read_text()
-    return {
+    packages = {
+        file.relative_to(root).as_posix(): _said('^version = "(.+)"$', file.read_text())
+        for file in root.glob("packages/*/pyproject.toml")
+    }
+    return packages | {
         "pyproject.toml": project["version"],
         "package.json": package["version"],
         "package-lock.json": lock["packages"][""]["version"],
