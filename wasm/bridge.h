@@ -22,8 +22,8 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
  * key: the arguments and options of the user's call, (args, *options), under which
  * JavaScript caches it; () for none. */
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
-/* _again(number of the kernel or 0, key): runs the call that `_run` cached under the same
- * key again, without a check: the same tensors and options, and any numbers where
+/* _again(number of the kernel or 0, key): runs the call that `_run` cached under the
+ * same key again, without a check: the same tensors and options, and any numbers where
  * numbers were. False: nothing happened, and the call takes the checked way. */
 PyObject *dlw_bridge_again(PyObject *module, PyObject *const *given, Py_ssize_t count);
 /* _pass(function, args, number of the call, (x, y, z) workgroups, arguments of

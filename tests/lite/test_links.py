@@ -143,7 +143,9 @@ def test_links_run_nothing(
 
 
 @pytest.mark.parametrize("file", ["photo.jpg", "handwriting.npz"])
-def test_the_tree_opens_files(file: str, browser: Browser, site: Server, lite: str) -> None:
+def test_the_tree_opens_files(
+    file: str, browser: Browser, site: Server, lite: str
+) -> None:
     with open_page(browser, site.url) as (page, _):
         page.goto(f"{lite}tree/index.html")
         with page.expect_popup() as opened:

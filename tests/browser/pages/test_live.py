@@ -186,7 +186,18 @@ WAITS = "import asyncio\nasync def frame(image, result):\n    await asyncio.Futu
         ("def frame(image, result):\n    raise SystemExit\n", "Line 2: SystemExit"),
         (LATE, "compiling kernel"),
     ],
-    ids=["syntax", "name", "no-frame", "attribute", "endless", "frame", "waits", "exit", "exits", "late"],
+    ids=[
+        "syntax",
+        "name",
+        "no-frame",
+        "attribute",
+        "endless",
+        "frame",
+        "waits",
+        "exit",
+        "exits",
+        "late",
+    ],
 )
 def test_python_that_does_not_work_leaves_the_program_before(
     text: str, said: str, live: Live
