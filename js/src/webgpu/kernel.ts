@@ -191,7 +191,9 @@ export class Kernel {
     checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
     const { timestampWrites } = options;
     const counts = readCounts(options.workgroups);
-    const key = timestampWrites ? undefined : keyOf(given, Array.isArray(counts) ? counts : [counts]);
+    const key = timestampWrites
+      ? undefined
+      : keyOf(given, Array.isArray(counts) ? counts : [counts]);
     if (!key || !this._again(key, given)) this._run(given, counts, key, timestampWrites);
   }
 
