@@ -396,6 +396,11 @@ def test_a_shard_is_open_only_while_it_is_read(model, read, monkeypatch):
         del told[:]
         run(file.load())
         assert told[-1] == (160, 160)
+        file["layer.2.b"].release()
+        with pytest.raises(BufferError, match="cannot convert") as caught:
+            run(file.load("layer.2.b", dtype="int8"))
+        assert descriptors() == before + 3 * kept
+        assert caught.tb is not None  # which has the frames that read it
         other.release()
 
 
@@ -466,6 +471,7 @@ def test_an_index_is_compared_with_its_shards_once(model, monkeypatch):
             r"'model-00004-of-00003.safetensors' is beside it",
         ),
         (lambda f, _: (f / name_of(3)).write_bytes(b"\x08" + bytes(15)), "model-00003"),
+        (lambda f, _: (f / name_of(3)).write_bytes(b"\x1f\x8b\x08"), "gzip"),
         *[
             (
                 lambda _, m, shard=shard: m.update({"layer.2.b": shard}),
@@ -475,12 +481,16 @@ def test_an_index_is_compared_with_its_shards_once(model, monkeypatch):
         ],
     ],
 )
-def test_a_shard_that_is_missing_extra_or_contradictory_is_named(model, change, error):
-    before = dlw.live_tensors()
+def test_a_shard_that_is_missing_extra_or_contradictory_is_named(
+    model, change, error, monkeypatch
+):
+    before = dlw.live_tensors(), descriptors()
     change(*model)
-    with pytest.raises((BufferError, FileNotFoundError), match=error):
+    monkeypatch.setattr(local, "IN_BROWSER", True)
+    with pytest.raises((BufferError, FileNotFoundError), match=error) as caught:
         opened(index(model))
-    assert dlw.live_tensors() == before
+    assert (dlw.live_tensors(), descriptors()) == before
+    assert caught.tb is not None
 
 
 @pytest.mark.parametrize(

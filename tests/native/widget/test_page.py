@@ -500,7 +500,7 @@ def test_python_waits_where_messages_arrive_on_another_thread():
 
 def file_of(array):
     with dlw.from_dlpack(array) as w:
-        return run(dlw.save(None, {"w": w, "few": array[:9]}))
+        return run(dlw.save(None, {"w": w, "few": array[:9], "two": array[:3_000_000]}))
 
 
 def test_python_does_not_wait_where_messages_arrive():
@@ -513,7 +513,9 @@ def test_python_does_not_wait_where_messages_arrive():
             BufferError, match=r"cannot wait .*`await file.load\('w'\)`"
         ):
             file["w"]
+        assert np.array_equal(read(channel, file["two"]), a[:3_000_000])
         file["few"].release()
+        file["two"].release()
     assert dlw.live_tensors() == before
 
 
