@@ -39,8 +39,8 @@ class Signature:
         self.dtypes = [parse_dtype(DTYPES[param.type]) for param in outputs]
         self._params = [*inputs, *outputs]
         self._names = [param.name for param in self._params]
-        #: How many arguments a call that may be cached has: its outputs among them. None
-        #: is where Kernel would take numbers beyond those of f16.
+        #: How many arguments a call has that may be cached: with its outputs. With f16
+        #: none is, because Kernel takes numbers beyond those of f16.
         self.cached = 0 if any(x.type == "f16" for x in inputs) else len(self._params)
 
     def __str__(self) -> str:
