@@ -13,7 +13,8 @@ from dlpack_web._backends import calls
         ("dlpack_web", True),
         ("dlpack_web._layout", True),
         ("dlpack_web.of.tomorrow", True),
-        ("dlpack_web_tools", False),
+        ("dlpack_web_beside.of_it", True),  # a package beside ours
+        ("dlpack_webs", False),
         ("user", False),
         (None, False),
     ],
