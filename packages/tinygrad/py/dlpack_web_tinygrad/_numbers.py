@@ -41,7 +41,7 @@ code_for_op = {
 }
 _SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16)
 # Of elements within their dtype, the others' results are within, too.
-_LEAVES = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG, Ops.SHL, Ops.CDIV, Ops.XOR, Ops.CAST)
+_LEAVES = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG, Ops.CDIV, Ops.CAST)
 
 
 def _wrapped(ctx: Any, x: UOp) -> str | None:
