@@ -8,7 +8,7 @@ import { checkAlive, count, useDevice } from "../webgpu/device.js";
 import { ask } from "../webgpu/faults.js";
 import { allocate } from "../webgpu/making.js";
 import { releaseSlot, slotOf } from "../webgpu/references.js";
-import { eachPart, PIECE, writeWords } from "../webgpu/upload.js";
+import { eachPart, PIECE, submitWords, writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
 
 /**
@@ -48,6 +48,7 @@ export async function gpuSink(
   const write = ({ buffer: memory, byteOffset, byteLength }: Uint8Array) => {
     eachPart(byteLength, (at, size) => {
       writeWords(queue, buffer, offset + at, memory, byteOffset + at, size);
+      submitWords(queue, size);
     });
     offset += byteLength;
     written += byteLength;

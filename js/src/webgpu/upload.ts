@@ -147,6 +147,7 @@ function fill(
         const words = size - (size % 4);
         if (words > 0) writeWords(queue, facts.buffer, at, memory, from, words);
         at += words;
+        submitWords(queue, words);
         if (words === size) return;
         const tail = new Uint8Array(4); // padded with zeros
         tail.set(new Uint8Array(memory, from + words, size - words));
@@ -248,7 +249,7 @@ function chunkOf(tensor: ManagedTensor, dtype: DType, first: number): Chunk {
 /** Firefox rejects memory of 2 GiB and more, but accepts views of a part of it. */
 const MOST = 2 ** 31 - 1;
 
-/** Writes words of 4 bytes, and submits them if they are many. */
+/** Writes words of 4 bytes. */
 export function writeWords(
   queue: GPUQueue,
   target: GPUBuffer,
@@ -265,5 +266,9 @@ export function writeWords(
     queue.writeBuffer(target, offset, fixed, 0, nbytes);
   } else if (memory.byteLength <= MOST) queue.writeBuffer(target, offset, memory, from, nbytes);
   else queue.writeBuffer(target, offset, new Uint8Array(memory, from, nbytes));
+}
+
+/** Submits so many bytes, if they are many: their staging memory can be reused. */
+export function submitWords(queue: GPUQueue, nbytes: number): void {
   if (nbytes >= PIECE / 2) queue.submit([]);
 }

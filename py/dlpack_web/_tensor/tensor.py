@@ -216,7 +216,7 @@ class Tensor(ArrowExport, Facts):
         """A Tensor with the same elements on another device.
 
         Uploading is one copy and needs no await (strided tensors are packed first, at
-        most 8 MiB at a time). Reading back blocks, so it needs JSPI. On the desktop over
+        most 4 MiB at a time). Reading back blocks, so it needs JSPI. On the desktop over
         wgpudawn, copy=False to "webgpu" shares writable CPU memory with the GPU: whole
         pages, if the adapter has "host-mapped-pointer". copy=False back to "cpu" waits
         for the GPU, and gives the same memory.

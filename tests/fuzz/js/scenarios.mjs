@@ -22,6 +22,15 @@ const ADD = `
 const floats = (count) => Float32Array.from({ length: count }, (_, i) => i - 3.5);
 const bytes = (count) => Uint8Array.from({ length: count }, (_, i) => 7 * i + 1);
 
+/** What is uploaded in three pieces. */
+const pieces = (value) => new Uint8Array(9 << 20).fill(value);
+
+/** The value that all have: they are too many to be compared as text. */
+function only(values) {
+  if (values.some((value) => value !== values[0])) throw new Error("some are of another upload");
+  return values[0];
+}
+
 /** A buffer that somebody else made. */
 function borrowed(device, size) {
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
@@ -112,6 +121,10 @@ export function scenarios({ library, exchange, bridge, pyodide }) {
     upload_large: uploading(floats(LARGE)),
     upload_odd: uploading(bytes(7)),
     upload_strided: uploading(floats(SMALL), { shape: [2, 3], strides: [1, 2] }),
+    upload_pieces: {
+      make: () => ({ host: Tensor.fromTypedArray(pieces(3)) }),
+      act: async ({ device, keep, host }) => only(await keep(host.to(device)).read()),
+    },
     upload_usage: uploading(floats(SMALL), { to: { usage: 128 | 4 } }),
     upload_converted: uploading(Float64Array.from(floats(SMALL)), { to: { dtype: "float32" } }),
     upload_from_python: {
@@ -176,6 +189,15 @@ export function scenarios({ library, exchange, bridge, pyodide }) {
     write: uploaded(floats(SMALL), ({ x }) => {
       x.write(floats(SMALL).map((value) => -value));
       return x.read();
+    }),
+    write_pieces: uploaded(pieces(3), async ({ x }) => {
+      try {
+        x.write(pieces(4));
+      } catch (error) {
+        only(await x.read()); // the first piece failed: all are what they were
+        throw error;
+      }
+      return only(await x.read());
     }),
     write_view: uploaded(floats(SMALL), ({ keep, x }) => {
       keep(x.slice([2, 5])).write(floats(3));

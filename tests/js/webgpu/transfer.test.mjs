@@ -19,7 +19,7 @@ const read = (tensors, outs, signal) =>
 
 /** A GPU whose buffers are arrays, with `fail` to have things go wrong. */
 function fakeGPU() {
-  const fail = { map: null, scope: null, after: Infinity };
+  const fail = { map: null, scope: null, after: Infinity, submit: 0 };
   const log = { writes: [], scopes: [], submits: 0, maps: 0, buffers: [] };
   const lost = new Promise(() => {});
   const limits = { maxBufferSize: 1 << 26 };
@@ -70,7 +70,7 @@ function fakeGPU() {
     }),
     queue: {
       submit() {
-        log.submits++;
+        if (++log.submits === fail.submit) throw new RangeError("no more memory");
       },
       writeBuffer(buffer, at, data, offset = 0, size = data.byteLength) {
         const source = data.buffer ?? data;
@@ -388,6 +388,9 @@ test("an upload that fails in a later piece is an error of its tensor, until it 
   await assert.rejects(gpu.read(), { name: "RangeError", message: "no more memory" });
   gpu.write(cpu);
   assert.deepEqual(await gpu.read(), cpu.data);
+  fail.submit = log.submits + 1; // after the first piece
+  assert.throws(() => gpu.write(cpu), { name: "RangeError" });
+  await assert.rejects(gpu.read(), { name: "RangeError", message: "no more memory" });
   // A conversion that fails is found before anything is written.
   const wide = Tensor.fromTypedArray(new BigInt64Array(2 * MIB).fill(3n));
   const narrow = wide.to(device, { dtype: "int32" });
