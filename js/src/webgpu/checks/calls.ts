@@ -276,7 +276,7 @@ export function checkParam(record: DeviceRecord, arg: unknown, param: Param): vo
     }
     // It comes as f32.
     if (type !== "f16" || !Number.isFinite(arg) || Math.abs(arg) <= 65504) return;
-    throw new RangeError(`${name}: ${arg} is not a valid f16`);
+    throw new RangeError(`${name}: ${Number(arg)} is not a valid f16`);
   }
   slotOn(record, tensor); // throws if it was released, or is elsewhere
   const [given, needed] = [tensor.dtype.name, DTYPES[type]];
