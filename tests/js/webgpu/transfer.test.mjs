@@ -335,7 +335,7 @@ const BECOMES = {
   uint64: "uint32",
   int64x2: "int32x2",
   uint8: "uint8",
-  uint8x5: "uint8x5",
+  uint8x3: "uint8x3",
 };
 const LAYOUTS = {
   contiguous: (size) => ({ shape: [size] }),
