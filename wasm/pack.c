@@ -11,8 +11,8 @@ typedef struct {
   int64_t abreast; /* of the last axis, so much at a time goes through all the others */
   int count;
   /* The innermost loop: the last axis, or the last two as the row and the column of
-   * tiles. The order of the others is free. */
-  enum { RUNS, TILES, BITS } way;
+   * tiles, or as channels and pixels. The order of the others is free. */
+  enum { RUNS, BITS, TILES, PIXELS } way;
   dlw_axis axes[DLW_MAX_NDIM];
 } box;
 
@@ -144,6 +144,8 @@ static void copy_inner(char *to, int64_t into, const char *from, int64_t at,
     copy_bits((uint8_t *)to, into, (const uint8_t *)from, at, *last, all->width);
   } else if (all->way == TILES) {
     dlw_copy_tiles(to + into, from + at, last[-1], last[0], width);
+  } else if (all->way == PIXELS) {
+    dlw_copy_pixels(to + into, from + at, last[-1], last[0]);
   } else {
     dlw_copy_run(to + into, (ptrdiff_t)last->to, from + at, (ptrdiff_t)last->from,
                  (size_t)last->extent, width);
@@ -151,7 +153,7 @@ static void copy_inner(char *to, int64_t into, const char *from, int64_t at,
 }
 
 static void walk(char *to, const char *from, const box *all) {
-  int outer = all->count - (all->way == TILES ? 2 : 1);
+  int outer = all->count - (all->way >= TILES ? 2 : 1);
   int64_t index[DLW_MAX_NDIM] = {0}, at = 0, into = 0;
   for (;;) {
     copy_inner(to, into, from, at, all);
@@ -184,6 +186,13 @@ static void copy_box(char *to, const char *from, box *all) {
 
 static void copy_bytes(char *to, const char *from, box *all) {
   choose_way(all, &to, &from);
+  if (all->way == RUNS && all->width == 1) {
+    if (all->count == 1) { /* of one channel */
+      all->axes[all->count++] = all->axes[0];
+      all->axes[0] = (dlw_axis){1, 1, 0};
+    }
+    all->way = PIXELS;
+  }
   copy_box(to, from, all);
 }
 

@@ -68,10 +68,7 @@ static void move_run(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t fr
 
 /* Every second element of two vectors. */
 DLW_INLINE dlw_u8x16 every_second(dlw_u8x16 a, dlw_u8x16 b, size_t width) {
-  if (width == 1) {
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
-                                   26, 28, 30);
-  }
+  if (width == 1) return dlw_low_bytes((dlw_u16x8)a, (dlw_u16x8)b);
   if (width == 2) {
     return (dlw_u8x16)__builtin_shufflevector((dlw_u16x8)a, (dlw_u16x8)b, 0, 2, 4, 6, 8,
                                               10, 12, 14);

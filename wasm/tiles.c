@@ -199,3 +199,86 @@ void dlw_copy_tiles(char *to, const char *from, dlw_axis row, dlw_axis column,
     }
   }
 }
+
+/* --- pixels of three or four bytes, and planes ------------------------------------ */
+
+/* Bytes of the first half of all vectors and of their second half by turns: byte p goes
+ * to 2p, modulo their number - 1. Four rounds, to 16p, separate the channels: byte
+ * channels * i + k of pixels goes to 16k + i, the byte i of vector k. Vectors
+ * used only once clang would merge into shuffles that are slow in V8. */
+DLW_INLINE four interleave(four v, int channels) {
+  if (channels == 4) {
+    return (four){mix_low(v.a, v.c, 1), mix_high(v.a, v.c, 1), mix_low(v.b, v.d, 1),
+                  mix_high(v.b, v.d, 1)};
+  }
+  dlw_u64x2 b = (dlw_u64x2)v.b;
+  dlw_u8x16 swapped = (dlw_u8x16)__builtin_shufflevector(b, b, 1, 0);
+  dlw_u8x16 middle = mix_high(v.a, swapped, 8);
+  return (four){mix_low(v.a, swapped, 1), mix_low(middle, v.c, 1),
+                mix_high(middle, v.c, 1), v.c};
+}
+
+/* The inverse, of three vectors. */
+DLW_INLINE four separate(four v) {
+  dlw_u16x8 a = (dlw_u16x8)v.a, b = (dlw_u16x8)v.b, c = (dlw_u16x8)v.c;
+  return (four){dlw_low_bytes(a, b), dlw_low_bytes(c, a >> 8),
+                dlw_low_bytes(b >> 8, c >> 8), v.c};
+}
+
+/* Whole vectors of the channels; returns how many pixels that were. Stops before the
+ * end: if a channel is left out, bytes after the last pixel's are not ours. */
+DLW_INLINE int64_t move_pixels(char *to, const char *from, dlw_axis channel,
+                               dlw_axis pixel, int channels, int to_planes) {
+  ptrdiff_t from_step = to_planes ? 16 : (ptrdiff_t)channel.from;
+  ptrdiff_t to_step = to_planes ? (ptrdiff_t)channel.to : 16;
+  int64_t done = 0;
+  for (; done + 16 < pixel.extent; done += 16) {
+    four v = {dlw_load(from), dlw_load(from + from_step),
+              dlw_load(from + 2 * from_step),
+              dlw_load(from + (channels - 1) * from_step)};
+    int rounds = to_planes || channels == 3 ? 4 : 2; /* of four: to 4p, the inverse */
+    for (int i = 0; i < rounds; i++) {
+      v = to_planes || channels == 4 ? interleave(v, channels) : separate(v);
+    }
+    dlw_store(to, v.a);
+    if (channel.extent > 1) dlw_store(to + to_step, v.b);
+    if (channel.extent > 2) dlw_store(to + 2 * to_step, v.c);
+    if (channel.extent > 3) dlw_store(to + 3 * to_step, v.d);
+    from += 16 * pixel.from;
+    to += 16 * pixel.to;
+  }
+  return done;
+}
+
+static int64_t take_pixels(char *to, const char *from, dlw_axis channel,
+                           dlw_axis pixel) {
+  if (channel.from == 1 && pixel.to == 1 && channel.extent <= pixel.from) {
+    if (pixel.from == 3) return move_pixels(to, from, channel, pixel, 3, 1);
+    if (pixel.from == 4 && channel.extent > 1) { /* of one, runs are as fast */
+      return move_pixels(to, from, channel, pixel, 4, 1);
+    }
+  }
+  if (channel.to == 1 && pixel.from == 1 && channel.extent == pixel.to) {
+    if (pixel.to == 3) return move_pixels(to, from, channel, pixel, 3, 0);
+    if (pixel.to == 4) return move_pixels(to, from, channel, pixel, 4, 0);
+  }
+  return 0;
+}
+
+void dlw_copy_pixels(char *to, const char *from, dlw_axis channel, dlw_axis pixel) {
+  if (channel.from == -1) { /* blue first */
+    from += (channel.extent - 1) * channel.from;
+    to += (channel.extent - 1) * channel.to;
+    channel.from = -channel.from;
+    channel.to = -channel.to;
+  }
+  int64_t done = take_pixels(to, from, channel, pixel);
+  to += done * pixel.to;
+  from += done * pixel.from;
+  for (int64_t i = 0; i < channel.extent; i++) {
+    dlw_copy_run(to, (ptrdiff_t)pixel.to, from, (ptrdiff_t)pixel.from,
+                 (size_t)(pixel.extent - done), 1);
+    to += channel.to;
+    from += channel.from;
+  }
+}

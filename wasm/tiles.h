@@ -19,4 +19,9 @@ typedef struct {
 void dlw_copy_tiles(char *to, const char *from, dlw_axis row, dlw_axis column,
                     size_t width);
 
+/* Copies bytes along two axes: fast where the channels of a pixel are adjacent in the
+ * source, or in the target, and those of a plane in the other. Target and source do not
+ * overlap. */
+void dlw_copy_pixels(char *to, const char *from, dlw_axis channel, dlw_axis pixel);
+
 #endif

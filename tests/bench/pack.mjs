@@ -6,6 +6,8 @@ const LAYOUTS = {
   transposed: "array.reshape(1 << (array.size.bit_length() // 2), -1).T",
   strided: "np.repeat(array, 2)[::2]",
   reversed: "array[::-1]",
+  "HWC-CHW": "array[: array.size // 12 * 12].reshape(-1, 3).T",
+  "CHW-HWC": "array[: array.size // 12 * 12].reshape(3, -1).T",
   broadcast: "np.broadcast_to(array[: array.size // 1024, None], (array.size // 1024, 1024))",
 };
 
@@ -13,6 +15,7 @@ const LAYOUTS = {
 export const PACKED = [
   ...["transposed u8", "transposed u16", "transposed", "transposed f64", "transposed c128"],
   ...["strided", "strided f64", "strided c128", "reversed", "broadcast"],
+  ...["HWC-CHW u8", "CHW-HWC u8"],
 ];
 
 /** Whether two typed arrays, of multiples of 4 bytes, have the same ones. */

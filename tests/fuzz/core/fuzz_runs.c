@@ -59,7 +59,9 @@ static void reach(int64_t extent, int64_t step, int64_t *low, int64_t *high) {
 
 static int64_t distance(int64_t step) { return step < 0 ? -step : step; }
 
-/* --- runs and tiles --------------------------------------------------------------- */
+/* --- runs, tiles and pixels ------------------------------------------------------- */
+
+typedef enum { RUN, TILES, PIXELS } kernel;
 
 /* Elements of two axes one by one; one axis is two of which the row has extent 1. */
 static void check_moved(const memory *target, int64_t to, const memory *before,
@@ -75,7 +77,7 @@ static void check_moved(const memory *target, int64_t to, const memory *before,
 }
 
 /* Steps in the target: elements never overlap there. */
-static void move(input *in, dlw_axis row, dlw_axis column, int64_t width, int tiles) {
+static void move(input *in, dlw_axis row, dlw_axis column, int64_t width, kernel how) {
   int64_t low = 0, high = width, to_low = 0, to_high = width;
   reach(row.extent, row.from, &low, &high);
   reach(column.extent, column.from, &low, &high);
@@ -89,8 +91,10 @@ static void move(input *in, dlw_axis row, dlw_axis column, int64_t width, int ti
   memory before = new_memory(to_size, 0, seed + 1);
   char *to = (char *)target.bytes - to_low;
   const char *from = (const char *)source.bytes - low;
-  if (tiles) {
+  if (how == TILES) {
     dlw_copy_tiles(to, from, row, column, (size_t)width);
+  } else if (how == PIXELS) {
+    dlw_copy_pixels(to, from, row, column);
   } else {
     dlw_copy_run(to, (ptrdiff_t)column.to, from, (ptrdiff_t)column.from,
                  (size_t)column.extent, (size_t)width);
@@ -109,7 +113,7 @@ static void copy_run(input *in) {
     run.to = width + (int64_t)take_below(in, 64);
     if (take_below(in, 2)) run.to = -run.to;
   }
-  move(in, one, run, width, 0);
+  move(in, one, run, width, RUN);
 }
 
 static void copy_tiles(input *in) {
@@ -123,7 +127,18 @@ static void copy_tiles(input *in) {
   }
   row.to = width * (column.extent + (int64_t)take_below(in, 4));
   if (take_below(in, 4) == 0) row.to = -row.to;
-  move(in, row, column, width, 1);
+  move(in, row, column, width, TILES);
+}
+
+/* Channels next to each other in the source or in the target, some left out. */
+static void copy_pixels(input *in) {
+  int64_t channels = 1 + take_below(in, 5), step = channels + take_below(in, 3);
+  int64_t extent = take_extent(in), plane = extent + take_below(in, 4);
+  int to_planes = (int)take_below(in, 2);
+  dlw_axis channel = {channels, to_planes ? 1 : plane, to_planes ? plane : 1};
+  dlw_axis pixel = {extent, to_planes ? step : 1, to_planes ? 1 : step};
+  if (take_below(in, 4) == 0) channel.from = -channel.from;
+  move(in, channel, pixel, 1, PIXELS);
 }
 
 static void copy_bytes(input *in) {
@@ -204,6 +219,7 @@ static void pack(input *in) {
 }
 
 void fuzz_runs(input *in) {
-  static void (*const KINDS[])(input *) = {pack, copy_run, copy_tiles, copy_bytes};
-  while (in->at < in->end) KINDS[take_below(in, 4)](in);
+  static void (*const KINDS[])(input *) = {pack, copy_run, copy_tiles, copy_pixels,
+                                           copy_bytes};
+  while (in->at < in->end) KINDS[take_below(in, 5)](in);
 }

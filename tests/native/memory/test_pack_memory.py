@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from forge import DLTensor
+from numpy.lib.stride_tricks import as_strided
 from test_pack import random_shape, random_view
 
 WASM = Path(__file__).parents[3] / "wasm"
@@ -190,6 +191,23 @@ def test_tiles_of_every_size(core, source, target, width):
         array = fill(rng, block, width, (rows, columns))
         for view in (array.T, array[::-1].T, array[:, ::-1].T):
             assert_packed(core, view, source, target, offset)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+def test_pixels_and_planes_of_every_size(core, source, target, channels):
+    """Pixels may have a byte that is left out: the last one is outside of the block."""
+    rng = np.random.default_rng(channels)
+    for count, step, offset in itertools.product(LENGTHS, (0, 1), OFFSETS[:4]):
+        width = channels + step
+        block = source.place(count * width - step, offset)
+        block[:] = rng.integers(0, 256, block.size, dtype=np.uint8)
+        pixels = as_strided(block, (count, channels), (width, 1))
+        planes = as_strided(block, (channels, count), (count, 1))
+        repeated = as_strided(block, (channels, count), (0, 1))
+        for view in (pixels.T, pixels.T[::-1], planes.T, planes[::-1].T, repeated.T):
+            assert_packed(core, view, source, target, offset)
+        one = as_strided(block, (count,), (width,))
+        assert_packed(core, one, source, target, offset)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 12, 16, 40])
