@@ -1,9 +1,9 @@
 #include "tiles.h"
 
-/* Bytes of a line of the cache: a tile has so many rows, each as long as a line. It is
- * assembled in memory of its own, so every line of the source and of the target is
- * accessed once, as a whole: if strides are powers of two, all lines compete for the
- * same few places in the cache. */
+/* Bytes of a line of the cache: a tile has so many rows, each as long as a line. Narrow
+ * elements are assembled in memory of its own, so every line of the source and of the
+ * target is accessed once, as a whole: if strides are powers of two, all lines compete
+ * for the same few places in the cache. */
 #define LINE 64
 
 /* --- blocks of 16 by 16 bytes, turned by shuffling vectors ------------------------ */
@@ -53,11 +53,11 @@ DLW_INLINE four load_four(const char *from, ptrdiff_t step) {
                 dlw_load(from + 3 * step)};
 }
 
-DLW_INLINE void store_four(char *tile, four rows) {
-  dlw_store(tile, rows.a);
-  dlw_store(tile + LINE, rows.b);
-  dlw_store(tile + 2 * LINE, rows.c);
-  dlw_store(tile + 3 * LINE, rows.d);
+DLW_INLINE void store_four(char *to, ptrdiff_t pitch, four rows) {
+  dlw_store(to, rows.a);
+  dlw_store(to + pitch, rows.b);
+  dlw_store(to + 2 * pitch, rows.c);
+  dlw_store(to + 3 * pitch, rows.d);
 }
 
 /* The first elements of all four vectors, then the second ones, and so on. */
@@ -70,35 +70,37 @@ DLW_INLINE four mix_four(four rows, int width) {
 }
 
 /* 16 rows: by fours, and then the fours of each column. */
-DLW_INLINE void turn_1(char *tile, const char *from, ptrdiff_t step) {
+DLW_INLINE void turn_1(char *to, ptrdiff_t pitch, const char *from, ptrdiff_t step) {
   four p = mix_four(load_four(from, step), 1);
   four q = mix_four(load_four(from + 4 * step, step), 1);
   four r = mix_four(load_four(from + 8 * step, step), 1);
   four s = mix_four(load_four(from + 12 * step, step), 1);
-  store_four(tile, mix_four((four){p.a, q.a, r.a, s.a}, 4));
-  store_four(tile + 4 * LINE, mix_four((four){p.b, q.b, r.b, s.b}, 4));
-  store_four(tile + 8 * LINE, mix_four((four){p.c, q.c, r.c, s.c}, 4));
-  store_four(tile + 12 * LINE, mix_four((four){p.d, q.d, r.d, s.d}, 4));
+  store_four(to, pitch, mix_four((four){p.a, q.a, r.a, s.a}, 4));
+  store_four(to + 4 * pitch, pitch, mix_four((four){p.b, q.b, r.b, s.b}, 4));
+  store_four(to + 8 * pitch, pitch, mix_four((four){p.c, q.c, r.c, s.c}, 4));
+  store_four(to + 12 * pitch, pitch, mix_four((four){p.d, q.d, r.d, s.d}, 4));
 }
 
 /* 8 rows, likewise. */
-DLW_INLINE void turn_2(char *tile, const char *from, ptrdiff_t step) {
+DLW_INLINE void turn_2(char *to, ptrdiff_t pitch, const char *from, ptrdiff_t step) {
   four p = mix_four(load_four(from, step), 2);
   four q = mix_four(load_four(from + 4 * step, step), 2);
-  store_four(tile, (four){mix_low(p.a, q.a, 8), mix_high(p.a, q.a, 8),
-                          mix_low(p.b, q.b, 8), mix_high(p.b, q.b, 8)});
-  store_four(tile + 4 * LINE, (four){mix_low(p.c, q.c, 8), mix_high(p.c, q.c, 8),
-                                     mix_low(p.d, q.d, 8), mix_high(p.d, q.d, 8)});
+  store_four(to, pitch,
+             (four){mix_low(p.a, q.a, 8), mix_high(p.a, q.a, 8), mix_low(p.b, q.b, 8),
+                    mix_high(p.b, q.b, 8)});
+  store_four(to + 4 * pitch, pitch,
+             (four){mix_low(p.c, q.c, 8), mix_high(p.c, q.c, 8), mix_low(p.d, q.d, 8),
+                    mix_high(p.d, q.d, 8)});
 }
 
-DLW_INLINE void turn_4(char *tile, const char *from, ptrdiff_t step) {
-  store_four(tile, mix_four(load_four(from, step), 4));
+DLW_INLINE void turn_4(char *to, ptrdiff_t pitch, const char *from, ptrdiff_t step) {
+  store_four(to, pitch, mix_four(load_four(from, step), 4));
 }
 
-DLW_INLINE void turn_8(char *tile, const char *from, ptrdiff_t step) {
+DLW_INLINE void turn_8(char *to, ptrdiff_t pitch, const char *from, ptrdiff_t step) {
   dlw_u8x16 a = dlw_load(from), b = dlw_load(from + step);
-  dlw_store(tile, mix_low(a, b, 8));
-  dlw_store(tile + LINE, mix_high(a, b, 8));
+  dlw_store(to, mix_low(a, b, 8));
+  dlw_store(to + pitch, mix_high(a, b, 8));
 }
 
 /* --- a tile ----------------------------------------------------------------------- */
@@ -109,23 +111,30 @@ typedef struct {
   ptrdiff_t row_step, column_step;
 } part;
 
-/* A part of at least one block each way, its rows contiguous. The last blocks begin
- * where they end with the part: they may overlap those before. */
-DLW_INLINE void turn_part(char *tile, const char *from, const part *of, int width) {
-  const int side = 16 / width;
-  int rows = of->rows, columns = of->columns;
+/* The block at a row and a column, or the last one, which ends with the part: it may
+ * overlap the one before. */
+DLW_INLINE void turn(char *to, ptrdiff_t pitch, const char *from, const part *of,
+                     int width, int row, int column) {
+  if (row > of->rows - 16 / width) row = of->rows - 16 / width;
+  if (column > of->columns - 16 / width) column = of->columns - 16 / width;
   ptrdiff_t step = of->column_step;
-  for (int c = 0; c < columns; c += side) {
-    int column = c < columns - side ? c : columns - side;
-    for (int r = 0; r < rows; r += side) {
-      int row = r < rows - side ? r : rows - side;
-      char *into = tile + row * LINE + column * width;
-      const char *at = from + column * step + row * width;
-      if (width == 1) turn_1(into, at, step);
-      if (width == 2) turn_2(into, at, step);
-      if (width == 4) turn_4(into, at, step);
-      if (width == 8) turn_8(into, at, step);
-      if (width == 16) dlw_store(into, dlw_load(at));
+  to += row * pitch + column * width;
+  from += column * step + row * width;
+  if (width == 1) turn_1(to, pitch, from, step);
+  if (width == 2) turn_2(to, pitch, from, step);
+  if (width == 4) turn_4(to, pitch, from, step);
+  if (width == 8) turn_8(to, pitch, from, step);
+  if (width == 16) dlw_store(to, dlw_load(from));
+}
+
+/* A part of at least one block each way, its rows contiguous. Blocks of four rows or
+ * less complete lines of the target, the others lines of the source. */
+DLW_INLINE void turn_part(char *to, ptrdiff_t pitch, const char *from, const part *of,
+                          int width) {
+  int side = 16 / width, few = side <= 4;
+  for (int i = 0; i < (few ? of->rows : of->columns); i += side) {
+    for (int k = 0; k < (few ? of->columns : of->rows); k += side) {
+      turn(to, pitch, from, of, width, few ? i : k, few ? k : i);
     }
   }
 }
@@ -137,27 +146,17 @@ static void gather_part(char *tile, const char *from, const part *of) {
   }
 }
 
-static void fill_tile(char *tile, const char *from, const part *of) {
-  int least = of->rows < of->columns ? of->rows : of->columns;
-  int blocks = of->row_step == of->width && least * of->width >= 16;
-  if (blocks && of->width == 1) {
-    turn_part(tile, from, of, 1);
-  } else if (blocks && of->width == 2) {
-    turn_part(tile, from, of, 2);
-  } else if (blocks && of->width == 4) {
-    turn_part(tile, from, of, 4);
-  } else if (blocks && of->width == 8) {
-    turn_part(tile, from, of, 8);
-  } else if (blocks && of->width == 16) {
-    turn_part(tile, from, of, 16);
-  } else {
-    gather_part(tile, from, of);
-  }
-}
-
 static void copy_tile(char *to, ptrdiff_t to_step, const char *from, const part *of) {
   char tile[LINE * LINE];
-  fill_tile(tile, from, of);
+  int least = of->rows < of->columns ? of->rows : of->columns, width = of->width;
+  if (of->row_step != width || least * width < 16 || 16 % width != 0) width = 0;
+  if (width == 0) gather_part(tile, from, of);
+  if (width == 1) turn_part(tile, LINE, from, of, 1);
+  if (width == 2) turn_part(tile, LINE, from, of, 2);
+  if (width == 4) turn_part(to, to_step, from, of, 4);
+  if (width == 8) turn_part(to, to_step, from, of, 8);
+  if (width == 16) turn_part(to, to_step, from, of, 16);
+  if (width >= 4) return;
   size_t bytes = (size_t)(of->columns * of->width);
   for (int r = 0; r < of->rows; r++, to += to_step) {
     if (bytes == LINE) {
