@@ -541,7 +541,8 @@ export function managedOf(x: unknown): ManagedTensor | undefined {
   return x instanceof ManagedTensor ? x : undefined;
 }
 
-function outOf(out: unknown): Out {
+/** The inside of an out. */
+export function outOf(out: unknown): Out {
   const target = managedOf(out) ?? out;
   if (target instanceof ManagedTensor || ArrayBuffer.isView(target)) return target as Out;
   throw new TypeError("out must be a typed array or a tensor of this library");

@@ -1,11 +1,5 @@
 import type { Device } from "../core/device.js";
-import {
-  type AnyTypedArray,
-  type CopyOf,
-  type DTypeName,
-  type DTypeOf,
-  dtypeNamed,
-} from "../core/dtype.js";
+import { type AnyTypedArray, type DTypeName, type DTypeOf, dtypeNamed } from "../core/dtype.js";
 import { CopyError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
@@ -18,7 +12,7 @@ import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
 import { releaseSlot, retainSlot } from "../webgpu/references.js";
-import { read } from "../webgpu/transfer.js";
+import { type CopiesOf, readAll } from "../webgpu/transfer.js";
 import { COPIED, type HeapStorage, IN_PLACE, WRITABLE } from "./heap.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 
@@ -161,18 +155,14 @@ export class Bridge {
   }
 
   /**
-   * Reads several tensors at once, as `tensor.read()` does one: on each device with one submit and
-   * one wait.
+   * Reads several tensors at once: `webgpu.readAll()`.
    *
    * @param tensors - of any devices
    * @returns an array for each tensor
    * @throws as `tensor.read()`
    */
-  async readAll<D extends DTypeName>(tensors: readonly Tensor<D>[]): Promise<CopyOf<D>[]> {
-    return (await read(
-      tensors.map((tensor) => tensor._managed),
-      [],
-    )) as CopyOf<D>[];
+  async readAll<const T extends readonly Tensor[]>(tensors: T): Promise<CopiesOf<T>> {
+    return readAll(tensors);
   }
 
   #takenToPython(

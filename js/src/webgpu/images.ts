@@ -13,9 +13,9 @@ import type {
 } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { checkOptions, type Names } from "../core/options.js";
-import { isTensor, Tensor } from "../core/tensor.js";
+import { Tensor } from "../core/tensor.js";
 import { tensorOfSlot } from "./buffers.js";
-import { refuseRecorded } from "./checks/tensors.js";
+import { managedIn, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
 import { ask, operate } from "./faults.js";
 import { allocate, MAKING } from "./making.js";
@@ -330,8 +330,7 @@ function checkSize(record: DeviceRecord, what: string, width: number, height: nu
 
 /** A tensor that can be drawn, and the record of its device. */
 function checkImage(given: Tensor): [DeviceRecord, ManagedTensor] {
-  if (!isTensor(given)) throw new TypeError(`a Tensor is needed, not ${textOf(given)}`);
-  const tensor = given._managed;
+  const tensor = managedIn(given);
   tensor.check();
   const { shape, dtype, device } = tensor;
   if (!tensor.isOnGPU) {

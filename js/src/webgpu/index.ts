@@ -31,6 +31,7 @@ export {
 export { Kernel, type KernelOptions } from "./kernel.js";
 export { pageDevice } from "./page.js";
 export type { FaultListener } from "./state.js";
+export { type CopiesOf, readAll } from "./transfer.js";
 export type { RequestDeviceOptions, TimestampWrites };
 
 /**

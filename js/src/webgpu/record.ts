@@ -65,8 +65,8 @@ export interface BufferRecord {
   taken: boolean;
   /** Bytes from the start that may not be 0. */
   dirty: number;
-  /** The outcome of making it; null without error scopes. */
-  readonly making: Outcome | null;
+  /** The outcome of making it; null while no error scope has watched that, or its use. */
+  making: Outcome | null;
   /** `errors` of the device when it was made. */
   readonly errors: number;
   /** Writes that are not known to have succeeded, in order and without overlaps. */

@@ -173,15 +173,19 @@ fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count
  * number.
  */
 function toFragments(dtype: string, channels: number, premultiplied: boolean): string {
-  const [g, b] = channels === 1 ? [0, 0] : [1, 2];
-  const value =
-    dtype === "uint8" ? "unpack4x8unorm(words[i / 4])[i % 4]" : "saturate(bitcast<f32>(words[i]))";
+  const bytes = dtype === "uint8";
+  const whole = channels === 4;
+  // Software rasterizers pay for each load and each index of a vector.
+  const element = (i: string) =>
+    bytes ? `unpack4x8unorm(words[(${i}) / 4] >> ((${i}) % 4 * 8)).x` : `saturate(words[${i}])`;
+  const pixel = whole
+    ? `${bytes ? "unpack4x8unorm" : "saturate"}(words[i])`
+    : channels === 1
+      ? `vec4f(vec3f(${element("i")}), 1)`
+      : `vec4f(${["i * 3", "i * 3 + 1", "i * 3 + 2"].map(element)}, 1)`;
   return `
-@group(0) @binding(0) var<storage, read> words: array<u32>;
+@group(0) @binding(0) var<storage, read> words: array<${bytes ? "u32" : whole ? "vec4f" : "f32"}>;
 
-fn element(i: u32) -> f32 {
-  return ${value};
-}
 struct Corner {
   @builtin(position) at: vec4f,
   @location(0) @interpolate(flat, either) width: u32,
@@ -190,8 +194,9 @@ struct Corner {
   return Corner(vec4f(vec2f(f32(i & 1), f32(i >> 1)) * 4 - 1, 0, 1), width);
 }
 @fragment fn colours(corner: Corner) -> @location(0) vec4f {
-  let i = (u32(corner.at.y) * corner.width + u32(corner.at.x)) * ${channels};
-  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
-  return vec4f(vec3f(element(i), element(i + ${g}), element(i + ${b}))${premultiplied ? " * a" : ""}, a);
+  let at = vec2u(corner.at.xy);
+  let i = at.y * corner.width + at.x;
+  let p = ${pixel};
+  return ${premultiplied ? "vec4f(p.rgb * p.a, p.a)" : "p"};
 }`;
 }

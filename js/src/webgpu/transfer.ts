@@ -1,18 +1,20 @@
 // What has tensors of GPUs also exchanges them.
 import "../exchange/index.js";
-import type { AnyTypedArray } from "../core/dtype.js";
+import type { AnyTypedArray, CopyOf } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { registerDeviceLayer } from "../core/layers.js";
 import { ManagedTensor } from "../core/managed.js";
 import { bytesOfOut, checkOut, type Out, readInto } from "../core/targets.js";
+import { outOf, type Target, type Tensor } from "../core/tensor.js";
 import { needCopy } from "../exchange/produce.js";
 import type { Needs } from "../exchange/types.js";
 import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
-import { checkUsage, checkWholeWords, refuseRecorded } from "./checks/tensors.js";
+import { checkUsage, checkWholeWords, managedIn, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, count, useDevice } from "./device.js";
 import { mapAfter, operate, readMapped, throwFirst } from "./faults.js";
 import { type AllocateOptions, makeBuffer } from "./making.js";
+import { isSound } from "./pool.js";
 import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
 import {
   capacityOf,
@@ -88,7 +90,8 @@ const APART = 4096;
 /** One tensor on its way back. */
 interface Piece {
   readonly tensor: ManagedTensor;
-  readonly target: Out;
+  /** null: a new array, made while the GPU copies. */
+  target: Out | null;
   readonly slot: LiveSlot;
   /** Its rows, or itself: of each, all bytes from the lowest to the highest are copied. */
   readonly rows: readonly ManagedTensor[];
@@ -106,6 +109,48 @@ interface Batch {
   readonly record: DeviceRecord;
   readonly pieces: Piece[];
   bytes: number;
+}
+
+/** The arrays of some tensors. */
+export type CopiesOf<T extends readonly Tensor[]> = {
+  -readonly [K in keyof T]: T[K] extends Tensor<infer D> ? CopyOf<D> : never;
+};
+
+/**
+ * Reads several tensors at once, as `tensor.read()` reads one: on each device with one submit and
+ * one wait.
+ *
+ * ```js
+ * const [mean, deviation] = await webgpu.readAll([x, y]);
+ * ```
+ *
+ * @param tensors - of any devices; you may release them right after the call
+ * @returns a new array for each tensor
+ * @throws the first error that `read()` of one of the tensors throws
+ */
+export async function readAll<const T extends readonly Tensor[]>(tensors: T): Promise<CopiesOf<T>>;
+/**
+ * Reads several tensors into `outs`.
+ *
+ * @param tensors - of any devices
+ * @param outs - for each tensor one, as `read()` takes it. All keep what they had if tensors of one
+ * device throw
+ * @returns `outs`
+ * @throws RangeError for another number of outs; as `read(out)`
+ */
+export async function readAll<O extends readonly Target[]>(
+  tensors: readonly Tensor[],
+  outs: O,
+): Promise<O>;
+export async function readAll(
+  tensors: readonly Tensor[],
+  outs?: readonly Target[],
+): Promise<unknown> {
+  if (outs && outs.length !== tensors.length) {
+    throw new RangeError(`pass an out for each tensor: ${tensors.length}, not ${outs.length}`);
+  }
+  const arrays = await read(tensors.map(managedIn), (outs ?? []).map(outOf));
+  return outs ?? arrays;
 }
 
 /**
@@ -130,34 +175,34 @@ export async function read<O extends Out>(
     signal?.addEventListener("abort", releaseAll);
     const targets = tensors.map((tensor, i) => {
       tensor.check();
-      const target = outs[i] ?? tensor.newArray();
-      if (tensor.isOnGPU) {
-        checkOut(tensor, target);
-        checkUsage(tensor, "COPY_SRC", "reading");
-        refuseRecorded(tensor, false);
-        // The caller may release `out`, or the tensor, while the GPU works.
-        const held = target instanceof ManagedTensor ? target.share() : target;
-        if (held instanceof ManagedTensor) holds.push(held);
-        const source = tensor.share();
-        holds.push(source);
-        holds.push(...plan(batches, source, held));
-      }
-      return target;
+      const out = outs[i];
+      if (!tensor.isOnGPU) return { target: out ?? tensor.newArray() };
+      if (out) checkOut(tensor, out);
+      checkUsage(tensor, "COPY_SRC", "reading");
+      refuseRecorded(tensor, false);
+      // The caller may release `out`, or the tensor, while the GPU works.
+      const held = out instanceof ManagedTensor ? out.share() : (out ?? null);
+      if (held instanceof ManagedTensor) holds.push(held);
+      const source = tensor.share();
+      holds.push(source);
+      const piece = plan(batches, source, held);
+      holds.push(...piece.rows);
+      return piece;
     });
     const readHost = async (tensor: ManagedTensor, i: number) => {
-      if (!tensor.isOnGPU) readInto(targets[i] as Out, tensor);
+      if (!tensor.isOnGPU) readInto(targets[i]?.target as Out, tensor);
     };
     const jobs = [...tensors.map(readHost), ...batches.map(readBatch)];
     throwFirst(await Promise.allSettled<unknown>(jobs), !signal?.aborted);
-    return targets;
+    return targets.map(({ target }, i) => outs[i] ?? (target as AnyTypedArray));
   } finally {
     signal?.removeEventListener("abort", releaseAll);
     releaseAll();
   }
 }
 
-/** The result is the caller's to release. */
-function plan(batches: Batch[], tensor: ManagedTensor, target: Out): readonly ManagedTensor[] {
+/** The rows of the result are the caller's to release. */
+function plan(batches: Batch[], tensor: ManagedTensor, target: Out | null): Piece {
   const slot = slotOf(tensor.handle);
   const { record } = slot;
   checkAlive(record);
@@ -174,9 +219,10 @@ function plan(batches: Batch[], tensor: ManagedTensor, target: Out): readonly Ma
     batches.push(batch);
   }
   const offset = batch.bytes;
-  batch.pieces.push({ rows, tensor, target, slot, offset, pitch, before: [], copied: null });
+  const piece: Piece = { rows, tensor, target, slot, offset, pitch, before: [], copied: null };
+  batch.pieces.push(piece);
   batch.bytes += bytes;
-  return rows;
+  return piece;
 }
 
 /** Views of the rows of a tensor, if there is much between them; else the tensor. */
@@ -197,13 +243,18 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
   let used = false;
   try {
     submitCopies(record, pieces, facts);
+    for (const piece of pieces) piece.target ??= piece.tensor.newArray();
     const outcomes = pieces.flatMap(({ before, copied }) => [...before, copied]);
     await mapAfter(record, "reading back", outcomes, staging, bytes, making);
     await readMapped(record, () => {
-      for (const { tensor, target } of pieces) checkOut(tensor, target); // all, or none
-      for (const piece of pieces) take(record, piece, staging);
+      for (const { tensor, target } of pieces) checkOut(tensor, target as Out); // all, or none
+      const mapped = new Uint8Array(staging.getMappedRange(0, bytes));
+      for (const piece of pieces) take(record, piece, mapped);
       staging.unmap(); // which Deno refuses once the device is lost
     });
+    // Buffers that were copied are valid from now on, and no later copy of them can fail.
+    for (const { pitch, slot } of pieces) if (pitch) slot.facts.making ??= VALID;
+    facts.making ??= VALID;
     used = true;
   } finally {
     if (used) record.pool.give(facts);
@@ -219,17 +270,22 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
   const { gpu } = record.device;
   const safe = pieces.filter(({ slot: { facts } }) => isPrivate(facts) && !isOpen(facts.making));
   const groups = [safe, ...pieces.filter((p) => !safe.includes(p)).map((p) => [p])];
+  const isValid = [staging, ...safe.map(({ slot }) => slot.facts)].every((facts) =>
+    isSound(facts, Number.NaN),
+  );
   for (const group of groups) {
     if (group.length === 0) continue;
     for (const piece of group) piece.before = openOutcomes(extentOf(piece.tensor));
     const { outcome } = operate(
       record,
       {
-        what: `reading ${group.map(({ tensor }) => tensor.toString())}`,
+        get what() {
+          return `reading ${group.map(({ tensor }) => tensor.toString())}`;
+        },
         // Submitting a copy of an invalid buffer fails as a consequence.
         reads: group === safe ? [] : group.map(({ tensor }) => extentOf(tensor)),
         after: [staging.making],
-        filters: ["validation"],
+        filters: group === safe && isValid ? [] : ["validation"],
       },
       () => {
         const encoder = gpu.createCommandEncoder();
@@ -249,14 +305,16 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
   }
 }
 
-function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
+/** The outcome of making a buffer that the GPU has copied. */
+const VALID: Outcome = { fault: null, done: Promise.resolve(null) };
+
+function take(record: DeviceRecord, piece: Piece, mapped: Uint8Array): void {
   const { tensor, target, rows, offset, pitch } = piece;
   if (pitch === 0) return;
-  const mapped = new Uint8Array(staging.getMappedRange(offset, rows.length * pitch));
-  const into = bytesOfOut(target);
+  const into = bytesOfOut(target as Out);
   rows.forEach((row, i) => {
     const { start, bytes } = row.span;
-    const at = i * pitch + (start % 4);
+    const at = offset + i * pitch + (start % 4);
     row.put(into.subarray(i * row.nbytes), mapped.subarray(at, at + bytes));
   });
   count(record, "down", tensor.nbytes);

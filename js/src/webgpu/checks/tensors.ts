@@ -3,11 +3,19 @@
  * py/dlpack_web/_backends.
  */
 import type { DType } from "../../core/dtype.js";
-import { DeviceError, UnsupportedError } from "../../core/errors.js";
+import { DeviceError, textOf, UnsupportedError } from "../../core/errors.js";
 import type { ManagedTensor } from "../../core/managed.js";
+import { managedOf } from "../../core/tensor.js";
 import { nameOf } from "../device.js";
 import { capacityOf, extentOf, type LiveSlot, roundUp, slotOf, Usage } from "../references.js";
 import { type DeviceRecord, recording } from "../state.js";
+
+/** The inside of a tensor; throws TypeError for anything else. */
+export function managedIn(x: unknown): ManagedTensor {
+  const tensor = managedOf(x);
+  if (tensor) return tensor;
+  throw new TypeError(`a Tensor is needed, not ${textOf(x)}`);
+}
 
 /** The error for a buffer beyond the device's limit. */
 export function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
