@@ -54,7 +54,7 @@ _UNTRACKED: dict[str, Any] = (
 
 # More bytes than a file has.
 _ALL = 1 << 62
-# Maximum number of pieces on their way to a GPU.
+# Whole pieces on their way to a GPU, after which an upload waits.
 UNDER_WAY = 2
 
 Progress = Callable[[int, int | None], object]
@@ -541,11 +541,13 @@ async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tenso
     size = prod(entry.shape)
     target = empty(size, dtype, device=how.device)
     try:
-        first = 0
+        first = under_way = 0
         with closing(pieces(source, entry)) as parts:
-            for number, piece in enumerate(parts):
-                if number and number % UNDER_WAY == 0:
+            for piece in parts:
+                if under_way >= UNDER_WAY * PIECE:
                     await owner(how.device.id).settle(how.device.id)
+                    under_way = 0
+                under_way += piece.nbytes
                 with target[first : first + len(piece)] as part:
                     part.write(piece, convert=True)
                 first += len(piece)

@@ -1,10 +1,13 @@
 """Uploads that end in the middle, over the driver in memory."""
 
+import io
+
 import numpy as np
 import pytest
 from memory_driver import GPUError, Record
 
 import dlpack_web as dlw
+from dlpack_web._files import local
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -44,3 +47,20 @@ async def test_an_upload_that_ends_early_is_not_seen_as_whole(
                 BufferError, match=r"uploading uint8 (ended early|failed)"
             ):
                 await there.to_host()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "uint8x3", "float32x12"])
+async def test_a_file_waits_only_for_tensors_that_may_wait(dtype, device, monkeypatch):
+    """Pieces of whole words are smaller than PIECE, and not by elements of any size."""
+    settled = []
+    monkeypatch.setattr(local, "PIECE", 512)
+    monkeypatch.setattr(Record, "settle", lambda record: settled.append(record))
+    step = dlw.DType(dtype).itemsize
+    for size in *range(1, 44), *range(320, 345), 512, 513, 1000:
+        file = io.BytesIO()
+        np.savez(file, w=np.zeros(size, f"V{step}"))
+        del settled[:]
+        with await dlw.open(file.getvalue(), device=device, dtype=dtype) as tensors:
+            (await tensors.load("w"))[0].release()
+            assert not settled or size * step > 1024
+    assert settled
