@@ -109,7 +109,8 @@ class ReductionKernel:
         self._partial, self._lanes = _PARTIAL[type_]
         self._kernels: dict[tuple[str, str], tuple[Kernel, list[str]]] = {}
         self._prepared: dict[_Key, list[_Pass]] = {}
-        self._last = 0  # as of Kernel
+        #: As of Kernel, and the sizes that the call had.
+        self._last: tuple[int, Tensor | None] = 0, None
         self._checked: set[int] = set()  # devices
 
     def __call__(
@@ -155,8 +156,10 @@ class ReductionKernel:
                 [8.]]], dtype=float32)
         """
         signature, keepdims = self._signature, bool(keepdims)
-        key: Key = (args, axis, keepdims) if len(args) == signature.cached else ()
-        if key and recorder() is None and _core._again(self._last, key):
+        options: Key = (axis, keepdims) if len(args) == signature.cached else ()
+        number, sizes = self._last
+        key: Key = (*args, sizes), *options
+        if options and recorder() is None and _core._again(number, key):
             return signature.outputs_in(args)
         given = signature.sort(args)
         if given.shape is None:
@@ -166,7 +169,7 @@ class ReductionKernel:
         if given.outputs:
             signature.check_outputs(given.outputs, shape, "the result has")
         return signature.onto(
-            given, shape, lambda made: self._run(given, made, axes, key)
+            given, shape, lambda made: self._run(given, made, axes, options)
         )
 
     @property
@@ -211,7 +214,7 @@ class ReductionKernel:
         return f"<ReductionKernel {self._signature.name!r} {self._signature}>"
 
     def _run(
-        self, given: Given, outputs: list[Tensor], axes: frozenset[int], key: Key
+        self, given: Given, outputs: list[Tensor], axes: frozenset[int], options: Key
     ) -> None:
         count = outputs[0].size
         if count == 0:
@@ -220,7 +223,7 @@ class ReductionKernel:
         known = self._prepared.get(key)
         passes = known or self._prepare(given, axes, count)
         try:
-            self._run_passes(passes, given, outputs, key)
+            self._run_passes(passes, given, outputs, options)
         except BaseException:
             if known is None:
                 for one in passes:
@@ -232,10 +235,11 @@ class ReductionKernel:
             self._prepared.pop(oldest, None)
 
     def _run_passes(
-        self, passes: "list[_Pass]", given: Given, outputs: list[Tensor], key: Key
+        self, passes: "list[_Pass]", given: Given, outputs: list[Tensor], options: Key
     ) -> None:
         if len(passes) == 1:
-            self._last = passes[0].run((*given.inputs, *outputs), key)
+            (one,) = passes
+            self._last = one.run((*given.inputs, *outputs), options), one.sizes
             return
         first, last = passes
         shape = (first.elements,)
@@ -312,9 +316,11 @@ class _Pass(NamedTuple):
     elements: int
     sizes: _core.Tensor
 
-    def run(self, args: tuple[Any, ...], key: Key = ()) -> int:
+    def run(self, args: tuple[Any, ...], options: Key = ()) -> int:
+        """options: of a call that is cached, with its sizes: those of others may be freed."""
+        args = (*args, self.sizes)
         with named(self.names):
-            return self.kernel._run((*args, self.sizes), self.groups, key)
+            return self.kernel._run(args, self.groups, options and (args, *options))
 
 
 def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:
