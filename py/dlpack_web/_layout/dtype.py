@@ -93,9 +93,11 @@ class DType(str):
     def __eq__(self, other: object) -> bool:
         kind = type(other)
         if not issubclass(kind, str):
-            if not (issubclass(kind, type) or "dtype" in kind.__name__.lower()):
-                return NotImplemented  # a Path or a file may have the name of a dtype
             try:
+                if not (issubclass(kind, type) or "dtype" in kind.__name__.lower()):
+                    return (
+                        NotImplemented  # a Path or a file may have the name of a dtype
+                    )
                 other = parse_dtype(other)
             except MemoryError:
                 raise

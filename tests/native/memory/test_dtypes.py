@@ -83,6 +83,12 @@ def test_a_dtype_is_compared_with_anything():
     class HostileDType(Hostile):
         pass
 
+    class HostileKind(type):
+        __name__ = property(lambda kind: kind.missing)
+
+    class OfHostileKind(metaclass=HostileKind):
+        pass
+
     class Named:
         name = __name__ = "float32"
 
@@ -99,6 +105,7 @@ def test_a_dtype_is_compared_with_anything():
         Named(),
         Hostile(),
         HostileDType(),
+        OfHostileKind(),
         None,
         1,
         [],
