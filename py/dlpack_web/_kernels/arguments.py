@@ -153,7 +153,10 @@ _PLACES = re.compile(r"\b(?:binding|argument) (\d+)|\barguments (\d+) and (\d+)"
 
 
 def _name(found: re.Match[str], names: Sequence[str]) -> str:
-    return " and ".join(names[int(i)] for i in found.groups() if i is not None)
+    places = [int(i) for i in found.groups() if i is not None]
+    if max(places) >= len(names):  # in another's message, or a label
+        return found[0]
+    return " and ".join(names[i] for i in places)
 
 
 def _listed(params: Iterable[Param]) -> str:

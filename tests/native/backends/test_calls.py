@@ -1,5 +1,6 @@
-"""The keys of calls, over the driver in memory, which has no cache."""
+"""Calls of kernels, over the driver in memory, which has no cache."""
 
+import pytest
 from memory_driver import Kernel
 
 import dlpack_web as dlw
@@ -43,3 +44,22 @@ def test_a_call_is_cached_by_the_key_that_finds_it(device, monkeypatch):
         assert all(id(one) in given for one in bound if isinstance(one, dlw.Tensor))
     for tensor in x, y, s:
         tensor.release()
+
+
+def test_an_error_of_foreign_code_stays_itself(device):
+    """Whatever it says of arguments."""
+
+    class Failing:
+        @property
+        def __dlpack__(self):
+            raise ValueError("no argument 5")
+
+        def __len__(self):
+            return 1
+
+    plus = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = x + k")
+    with (
+        dlw.empty(4, device=device) as x,
+        pytest.raises(ValueError, match="argument 5"),
+    ):
+        plus(x, Failing())
