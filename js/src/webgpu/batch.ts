@@ -189,8 +189,9 @@ export class Batch {
    *
    * @param index - of the call, in the order of recording; negative from the end
    * @param changes - `args` by position, `workgroups`
-   * @throws RangeError for no such call or argument, or a tensor of another shape than the one that a
-   * kernel of formulas was recorded with (raw inputs may have any); what `run` of the kernel throws
+   * @throws RangeError for no such call or argument, an input of a formula that is an output, too, or a
+   * tensor of another shape than the one that a kernel of formulas was recorded with (raw inputs may
+   * have any); what `run` of the kernel throws
    */
   update(index: number, changes: BatchChanges): void;
   /** @internal */
@@ -211,32 +212,34 @@ export class Batch {
     const args: Given[] = [...old.args];
     const { _params: params, _label: label } = old.kernel;
     const count = params?.filter(Boolean).length ?? args.length;
-    for (const [i, value] of given) {
+    const changed: [number, Given][] = given.map(([i, value]) => {
       const param = params?.[i];
-      if (!(i in args) || (params && !param)) {
+      if (params ? !param : !(i in args)) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
-          `kernel "${label}" has ${count} arguments, and no number ${i}`,
+          `kernel "${label}" has ${count} arguments that can change, not number ${i}: record another batch`,
         );
       }
+      const at = i - (params?.slice(0, i).filter((one) => one === false).length ?? 0);
       const shapeOf = (x: unknown) => `${managedOf(x)?.shape}`;
       if (param) {
         checkParam(this.#record, value, param);
-        if (!param.raw && shapeOf(value) !== shapeOf(args[i])) {
+        if (!param.raw && shapeOf(value) !== shapeOf(args[at])) {
           throw new RangeError(
             // In Python: other_shape(label)
             `kernel "${label}" was recorded for other shapes: record a batch for each`,
           );
         }
       }
-      args[i] = value;
-    }
+      args[at] = value;
+      return [at, value];
+    });
     const workgroups = counts ?? old.workgroups;
-    const simple = given.every(
+    const simple = changed.every(
       ([i, x]) => typeof x === "number" && typeof old.args[i] === "number",
     );
     const call = simple
-      ? this.#rewrite(old, args as number[], given as [number, number][], workgroups)
+      ? this.#rewrite(old, args as number[], changed as [number, number][], workgroups)
       : calledAt(old.site, () => this.#prepare(old.kernel, args, workgroups));
     this.#calls = this.#calls.map((one) => (one === old ? call : one));
     if (simple) return;

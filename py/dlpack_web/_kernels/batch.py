@@ -167,8 +167,9 @@ class Batch:
         IndexError
             No such call.
         ValueError
-            No such argument; or another shape than the one that a kernel of formulas was recorded
-            with, for which its workgroups are (raw inputs may have any).
+            No such argument, or an input of a formula that is an output, too; or another shape
+            than the one that a kernel of formulas was recorded with, for which its workgroups
+            are (raw inputs may have any).
         BufferError, TypeError
             As for calling the kernel, whose checks are the same.
         ReleasedError

@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from math import copysign, isfinite, prod, sqrt
 from struct import pack, unpack
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .. import _core
 from .._backends.checks import (
@@ -78,8 +78,9 @@ class Part(NamedTuple):
 class Source(NamedTuple):
     wgsl: str
     parts: tuple[Part, ...]
-    #: Of each binding; None: its argument is ours.
-    params: tuple[Param | None, ...]
+    #: Of each argument of a call, and of ours. None: it cannot change; False: nor is it bound,
+    #: because an output is the same tensor.
+    params: tuple[Param | Literal[False] | None, ...]
 
 
 _PARAM = re.compile(
@@ -339,7 +340,11 @@ def elementwise(
     _load(w, inputs, kinds, outputs)
     _operate(w, outputs, "operation", operation)
     w.add("}", "", *f"{_HEAD}  let n = {n};\n{_ELEMENTS}".split("\n"))
-    return w.source()
+    source = w.source()
+    both = [outputs[int(kind[1:])] for kind in kinds if kind[0] == "="]
+    bound = iter([None if param in both else param for param in source.params])
+    params = [kind[0] != "=" and next(bound) for kind in kinds]
+    return source._replace(params=(*params, *bound))
 
 
 _HEAD = f"""\

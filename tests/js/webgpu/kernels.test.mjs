@@ -8,7 +8,7 @@ import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
-import { addSlot, slotOf } from "../../../js/dist/webgpu/references.js";
+import { addSlot, extentOf, slotOf } from "../../../js/dist/webgpu/references.js";
 import { state } from "../../../js/dist/webgpu/state.js";
 import { fakeDevice as idleDevice } from "../fake_device.mjs";
 
@@ -451,7 +451,7 @@ test("updates of formulas take what their parameters are given in a call", () =>
   const refused = { name: "RangeError", message: "k: 65505 is not a valid f16" };
   assert.throws(() => update({ 1: 65505 }), refused);
   // The number of elements, which a call is not given.
-  assert.throws(() => update({ 4: 2 }), /has 4 arguments, and no number 4$/);
+  assert.throws(() => update({ 4: 2 }), /has 4 arguments that can change, not number 4:/);
   const bytes = Tensor.fromTypedArray(new Uint8Array(5)).to(gpu);
   for (const [at, value, message] of [
     [0, bytes, /^x is uint8, the parameter is "f16 x": give a tensor of float16/],
@@ -468,9 +468,24 @@ test("updates of formulas take what their parameters are given in a call", () =>
   const passes = webgpu.batch(gpu).record(() => sum.run([many]).release());
   for (const [call, partial] of [0, 1].map((i) => [i, 1 - i])) {
     const replace = () => passes.update(call, { args: { [partial]: many } });
-    assert.throws(replace, { message: /has 1 arguments, and no number/ });
+    assert.throws(replace, { message: /has 1 arguments that can change, not/ });
   }
-  for (const one of [batch, host, x, y, passes, many]) one.release();
+  // An input that is an output is bound once.
+  const minus = new webgpu.ElementwiseKernel(gpu, {
+    inputs: "f32 x, f32 y, f32 k",
+    outputs: "f32 z",
+    operation: "z = x - y * k",
+  });
+  const [a, b, c] = [fresh(gpu, 4), fresh(gpu, 4), fresh(gpu, 4)];
+  const inPlace = webgpu.batch(gpu).record(() => minus.run([a, b, 1, a]));
+  for (const at of [0, 3]) {
+    const message = new RegExp(`has 2 arguments that can change, not number ${at}:`);
+    assert.throws(() => inPlace.update(0, { args: { [at]: c } }), { message });
+  }
+  inPlace.update(0, { args: { 1: c, 2: 10 } });
+  const uses = (tensor) => inPlace._uses(extentOf(tensor._managed), true);
+  assert.deepEqual([a, b, c].map(uses), [true, false, true]);
+  for (const one of [batch, host, x, y, passes, many, inPlace, a, b, c]) one.release();
 });
 
 test("a run ends the errors of the results that it computes, and of no others", async () => {

@@ -201,7 +201,9 @@ def test_a_batch_is_updated_between_its_runs():
             double(one)
             double(one)
         batch.run()
-        with pytest.raises(ValueError, match="has 1 arguments, and no number 1"):
+        with pytest.raises(
+            ValueError, match="has 1 arguments that can change, not number 1"
+        ):
             batch.update(1, {1: other})
         batch.update(1, {0: other})
         batch.run()

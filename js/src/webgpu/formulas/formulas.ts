@@ -33,8 +33,11 @@ export type Part = readonly [name: string, first: number, lines: number];
 export interface Source {
   readonly wgsl: string;
   readonly parts: readonly Part[];
-  /** Of each binding; null: its argument is ours. */
-  readonly params: readonly (Param | null)[];
+  /**
+   * Of each argument of a call, and of ours. null: it cannot change; false: nor is it bound, because an
+   * output is the same tensor.
+   */
+  readonly params: readonly (Param | null | false)[];
 }
 
 const AROUND = new RegExp(`^[${BLANKS}]+|[${BLANKS}]+$`, "g");
@@ -288,7 +291,10 @@ export function elementwise(
   w.add("", "fn _element(i: u32, n: u32) {", ...load(inputs, kinds, outputs));
   operate(w, outputs, "operation", operation);
   w.add("}", "", HEAD, `  let n = ${n};`, ELEMENTS);
-  return w.source();
+  const { params, ...source } = w.source();
+  const both: unknown[] = kinds.map((kind) => kind[0] === "=" && outputs[Number(kind.slice(1))]);
+  const bound = params.map((param) => (both.includes(param) ? null : param));
+  return { ...source, params: [...both.map((one) => !one && (bound.shift() ?? null)), ...bound] };
 }
 
 const HEAD = `\

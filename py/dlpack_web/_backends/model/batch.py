@@ -84,20 +84,19 @@ class Calls[Each: Recorded]:
                 raise _core.ReleasedError("the batch was released meanwhile")
             old = calls[index]
             kernel, merged = old.kernel, list(old.args)
-            params = dict(enumerate(kernel.params))
-            count = len(merged) - sum(param is None for param in params.values())
-            for place, arg in zip(places, args, strict=True):
+            params = dict(enumerate(kernel.params or [True] * len(merged)))
+            count = sum(map(bool, params.values()))
+            bound = [at - [*kernel.params[: max(at, 0)]].count(False) for at in places]
+            for place, at, arg in zip(places, bound, args, strict=True):
                 param = params.get(place)
-                if not 0 <= place < len(merged) or (params and param is None):
+                if not param:
                     raise ValueError(messages.no_argument(kernel.label, count, place))
-                if param is not None:
+                if param is not True:
                     param.check(arg)
-                    if not param.raw and _shape(arg) != _shape(merged[place]):
+                    if not param.raw and _shape(arg) != _shape(merged[at]):
                         raise ValueError(messages.other_shape(kernel.label))
-                merged[place] = arg
-            call = self._change(
-                old, counts if counts[0] else old.counts, merged, places
-            )
+                merged[at] = arg
+            call = self._change(old, counts if counts[0] else old.counts, merged, bound)
             if calls[index] is old:
                 calls[index] = call
                 if call.holds is not old.holds:

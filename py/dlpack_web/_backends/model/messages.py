@@ -16,7 +16,7 @@ def overlap(first: object, second: object) -> str:
 
 
 def no_argument(label: object, count: object, index: object) -> str:
-    return f'kernel "{label}" has {count} arguments, and no number {index}'
+    return f'kernel "{label}" has {count} arguments that can change, not number {index}: record another batch'
 
 
 def other_shape(label: object) -> str:
