@@ -11,7 +11,7 @@ from .._backends.model.arguments import bind, check_aliasing, pack_number
 from .._backends.model.batch import Calls, Recorded, held
 from .._backends.model.faults import NotRun
 from .._backends.model.kernel import views_of
-from .._backends.model.views import View
+from .._backends.model.views import Part, View
 from .record import PageRecord
 
 
@@ -115,14 +115,15 @@ class Batch(Calls[_Sent]):
         return _Sent(kernel, own, counts, place, parts, writes, holds, call)
 
     def run(self) -> None:
-        calls, first = list(self._calls), set[int]()
-        for slot, start, end in (part for each in calls for part in each.writes):
-            fault = slot.faults.among(start, end)
+        calls, first = list(self._calls), dict[Part, int]()
+        for part in (part for each in calls for part in each.writes):
+            fault = part.fault()
             if isinstance(fault, NotRun) and fault.batch is self.mark:
-                slot.faults.note(start, end, None)
-                first.add(slot.buffer.number)
+                first[part] = part.slot.buffer.number
         run = {"op": "run", "calls": [each.call for each in calls]}
-        self._record.link.op(run | {"first": [*first]})
+        self._record.link.op(run | {"first": [*set(first.values())]})
+        for slot, start, end in first:
+            slot.faults.note(start, end, None)
 
 
 def _number(value: float) -> str:

@@ -216,7 +216,7 @@ def test_a_batch_is_updated_between_its_runs():
     assert tidied(page, host) == {}
 
 
-def test_an_update_of_a_formula_is_checked_as_a_call_is():
+def test_an_update_of_a_formula_is_checked_as_a_call_is(monkeypatch):
     host, page, channel = joined()
     plus = dlw.webgpu.ElementwiseKernel(
         "u32 x, raw f32 k", "f32 y", "y = f32(x) + k[0]"
@@ -238,6 +238,14 @@ def test_an_update_of_a_formula_is_checked_as_a_call_is():
     batch.update(1, {1: made["many"]})
     ran = []
     page.run = ran.append
+
+    def full(content, buffers):
+        raise OSError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host.backend().link, "_post", full)
+        with pytest.raises(OSError, match="full"):
+            batch.run()
     for _ in range(2):
         batch.run()
         read(channel, result)
