@@ -28,12 +28,15 @@ export function checkOut(source: ManagedTensor, out: Out): void {
     );
   }
   if (isArray) checkHolds(out, source.dtype);
-  else if (out.dtype !== source.dtype) {
-    throw new UnsupportedError(
-      `${source.toString()} cannot be read into out: ${misfitOf(source.dtype, out.dtype)}; read() it, ` +
-        "and write() that with convert: true",
-    );
-  }
+}
+
+/** Throws if `out` is a tensor of another dtype. Python's arrays of bits are checked there. */
+export function checkSameDType(source: ManagedTensor, out: Out): Out {
+  if (ArrayBuffer.isView(out) || out.dtype === source.dtype) return out;
+  throw new UnsupportedError(
+    `${source.toString()} cannot be read into out: ${misfitOf(source.dtype, out.dtype)}; read() it, ` +
+      "and write() that with convert: true",
+  );
 }
 
 /** The bytes of an out. Call it right before copying: `as()` of other memory may make wasm memory grow. */

@@ -30,7 +30,7 @@ import type { AsyncExchangeRequest, Exchange, Exchangeable, ExchangeRequest } fr
 import { positionOf } from "./shape.js";
 import { shown } from "./show.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
-import { type Out, readInto, writeOver } from "./targets.js";
+import { checkSameDType, type Out, readInto, writeOver } from "./targets.js";
 import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
@@ -447,7 +447,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {
     const managed = this.#held();
-    const target = out == null ? managed.newArray() : outOf(out);
+    const target = out == null ? managed.newArray() : outOf(out, managed);
     if (managed.isOnGPU) await deviceLayer().read([managed], [target]);
     else readInto(target, managed);
     return out ?? target;
@@ -542,8 +542,10 @@ export function managedOf(x: unknown): ManagedTensor | undefined {
 }
 
 /** The inside of an out. */
-export function outOf(out: unknown): Out {
+export function outOf(out: unknown, source: ManagedTensor): Out {
   const target = managedOf(out) ?? out;
-  if (target instanceof ManagedTensor || ArrayBuffer.isView(target)) return target as Out;
+  if (target instanceof ManagedTensor || ArrayBuffer.isView(target)) {
+    return checkSameDType(source, target as Out);
+  }
   throw new TypeError("out must be a typed array or a tensor of this library");
 }

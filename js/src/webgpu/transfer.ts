@@ -149,7 +149,9 @@ export async function readAll(
   if (outs && outs.length !== tensors.length) {
     throw new RangeError(`pass an out for each tensor: ${tensors.length}, not ${outs.length}`);
   }
-  const arrays = await read(tensors.map(managedIn), (outs ?? []).map(outOf));
+  const sources = tensors.map(managedIn);
+  const targets = (outs ?? []).map((out, i) => outOf(out, sources[i] as ManagedTensor));
+  const arrays = await read(sources, targets);
   return outs ?? arrays;
 }
 
