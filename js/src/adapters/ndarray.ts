@@ -132,7 +132,7 @@ export function fromNdarray(
 function stridesOf(value: Strided, shape: readonly number[]): ArrayLike<number> | undefined {
   const { order = value.fortranOrder ? "F" : "C" } = value;
   const strides = value.stride ?? value.strides;
-  if (shape.length === 0) return undefined; // @stdlib/ndarray has one stride then
+  if (shape.length === 0) return []; // @stdlib/ndarray has one stride then
   if (strides || /^(C|row-major)$/.test(`${order}`)) return strides;
   if (/^(F|column-major)$/.test(`${order}`)) {
     return shape.map((_, axis) => sizeOf(shape.slice(0, axis)));

@@ -51,6 +51,25 @@ test("an ndarray follows memory that grows", () => {
   tensor.release();
 });
 
+test("what comes back from an ndarray of a tensor holds the tensor's memory", () => {
+  for (const library of [null, ndarray]) {
+    for (const shape of [[], [3], [2, 1, 3]]) {
+      let released = 0;
+      const memory = new WebAssembly.Memory({ initial: 1 });
+      const options = { shape, dtype: "float32", release: () => released++ };
+      const tensor = Tensor.fromMemory(memory, 64, options);
+      const array = toNdarray(library, tensor);
+      const back = fromNdarray(library, array);
+      tensor.release();
+      array.data = null;
+      memory.grow(1);
+      assert.deepEqual([back.data[0], released], [0, 0], `[${shape}]`);
+      back.release();
+      assert.equal(released, 1);
+    }
+  }
+});
+
 test("chunks of zarrita go both ways", async () => {
   const array = await zarr.create(new Map(), {
     shape: [4, 4],
