@@ -351,8 +351,11 @@ function elementsOf(
     const values = valuesOf(only, type, bits);
     if (!(isBool && values.some((byte) => byte > 1))) {
       const ours = data?.length === count ? common.shareOf(data, shape) : undefined;
-      const made = ours ?? Tensor.fromTypedArray(values, { dtype, shape });
-      return common.copiedIf(copy, ordered(made));
+      if (!ours || ours.dtype === dtype) {
+        const made = ours ?? Tensor.fromTypedArray(values, { dtype, shape });
+        return common.copiedIf(copy, ordered(made));
+      }
+      ours.release(); // int8 that are bools by now
     }
   }
   common.refuseCopy(

@@ -10,9 +10,9 @@ import * as THREE from "../../../build/libraries/node_modules/three/build/three.
 import ts from "../../../build/libraries/node_modules/typescript/lib/typescript.js";
 import * as arrow from "../../../build/libraries/site/arrow.mjs";
 import ndarray from "../../../build/libraries/site/ndarray.mjs";
-import { fromArrow } from "../../../js/dist/adapters/arrow.js";
+import { fromArrow, toArrow } from "../../../js/dist/adapters/arrow.js";
 import { fromNdarray } from "../../../js/dist/adapters/ndarray.js";
-import { liveTensors } from "../../../js/dist/index.js";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { random } from "../random.mjs";
 
 let live;
@@ -320,8 +320,7 @@ const extension = (name, metadata) =>
 
 /** A table of one column "x" over an array, whose elements are lists of these sizes. */
 function tableOf(values, sizes, metadata, isTensor = false) {
-  const found = arrow.makeVector(values);
-  let [data] = found.data;
+  let [data] = (values.data ? values : arrow.makeVector(values)).data;
   let field = new arrow.Field("item", data.type, false, isTensor ? undefined : metadata);
   for (const [i, size] of [...sizes.entries()].reverse()) {
     const type = new arrow.FixedSizeList(size, field);
@@ -383,7 +382,14 @@ test("bool8 is bool, also within lists and in chunks", () => {
       assert.deepEqual([...joined], [...expected, ...expected]);
       const again = fromArrow(null, inFlechette(table));
       assert.deepEqual([again.dtype, [...again]], ["bool", expected]);
-      for (const each of [tensor, joined, again]) each.release();
+      const lent = Tensor.fromTypedArray(Int8Array.from(bytes));
+      const vector = toArrow(arrow, lent);
+      const ours = tableOf(vector, sizes, extension("bool8"));
+      const back = fromArrow(null, ours);
+      assert.deepEqual([back.dtype, [...back]], ["bool", expected]);
+      assert.throws(() => fromArrow(null, ours, { copy: false }), { name: "CopyError" });
+      vector.data[0].values = null;
+      for (const each of [tensor, joined, again, lent, back]) each.release();
       if (isShared) fromArrow(null, table, { copy: false }).release();
       else assert.throws(() => fromArrow(null, table, { copy: false }), { name: "CopyError" });
     }
