@@ -98,8 +98,8 @@ const WAYS: Record<string, string> = {
  * A tensor over the values of an Arrow vector or column, without a copy: one axis, and one more for
  * each FixedSizeList or FixedSizeBinary. Bools become bytes (one copy), and several chunks are joined
  * (one copy). In a table or record batch, `arrow.fixed_shape_tensor` keeps its shape and permutation, and
- * `arrow.bool8` is bool, without a copy if its bytes are 0 and 1; other extension types become their
- * storage. A vector has no extension type: pass the table, and `column`.
+ * `arrow.bool8` is bool, without a copy if its bytes are 0 and 1 and no tensor's; other extension types
+ * become their storage. A vector has no extension type: pass the table, and `column`.
  *
  * ```js
  * const table = await connection.query("SELECT price FROM sales"); // DuckDB-wasm's
