@@ -476,8 +476,15 @@ function keep(batch: object, { reads, writes }: Call, own: Outcome, last: Outcom
   for (const extents of [reads, writes]) {
     for (const extent of extents) {
       for (const open of openOutcomes(extent)) {
-        const isFirst = extents === writes && open.fault?.batch === batch;
-        if (isFirst || open === own || open === last || others?.includes(open)) continue;
+        const { fault } = open;
+        const isFirst = fault?.batch === batch && fault.facts === extent.facts;
+        if (
+          (isFirst && extents === writes) ||
+          open === own ||
+          open === last ||
+          others?.includes(open)
+        )
+          continue;
         others ??= [];
         others.push(open);
       }

@@ -78,7 +78,8 @@ export function emptyOnDevice(
 ): Tensor {
   const handle = allocate(record, sizeOf(shape) * dtype.step, { zeros: true });
   const tensor = tensorOfSlot(handle, 0, dtype, shape, false);
-  if (recorded) setOutcome(extentOf(tensor), notRun());
+  const extent = extentOf(tensor);
+  if (recorded) setOutcome(extent, notRun(extent.facts));
   return new Tensor(tensor);
 }
 

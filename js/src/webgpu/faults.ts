@@ -7,6 +7,7 @@ import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
 import { checkAlive, nameOf } from "./device.js";
 import {
+  type BufferRecord,
   type Extent,
   type Fault,
   isOpen,
@@ -133,12 +134,12 @@ function markExtent({ facts, end }: Extent): void {
 }
 
 /** The outcome of elements that a recorded kernel computes, until it runs. */
-export function notRun(): Outcome {
+export function notRun(facts: BufferRecord): Outcome {
   const error = new UnsupportedError(
     // In Python: not_run()
     "the batch that computes these elements has not run: call its run() first",
   );
-  const fault = { error, reported: true, batch: null };
+  const fault = { error, reported: true, batch: null, facts };
   return { fault, done: Promise.resolve(fault) };
 }
 

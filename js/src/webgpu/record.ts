@@ -25,6 +25,8 @@ export interface Fault {
   reported: boolean;
   /** Of elements that a recorded kernel computes: their batch, null at first. A run of it ends the fault. */
   batch?: object | null;
+  /** Their buffer: what was computed from them meanwhile keeps the fault. */
+  readonly facts?: BufferRecord;
 }
 
 /** The GPU's result for an operation and its dependencies; faults.ts makes them. */

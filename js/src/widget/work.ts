@@ -13,7 +13,7 @@ import { useDevice } from "../webgpu/device.js";
 import { loadExplanations } from "../webgpu/explanations.js";
 import { calledAt, throwFirst } from "../webgpu/faults.js";
 import { Kernel } from "../webgpu/kernel.js";
-import { openOutcomes, setOutcome } from "../webgpu/record.js";
+import { type Outcome, openOutcomes, setOutcome } from "../webgpu/record.js";
 import { extentOf } from "../webgpu/references.js";
 import { timed } from "../webgpu/timing.js";
 import {
@@ -356,7 +356,8 @@ export class Work {
     const tensor = this.#tensors.get(id)?.[0];
     if (tensor === undefined) return;
     const extent = extentOf(tensor._managed);
-    if (openOutcomes(extent).some(({ fault }) => fault?.batch === null)) setOutcome(extent, null);
+    const isFirst = ({ fault }: Outcome) => fault?.batch === null && fault.facts === extent.facts;
+    if (openOutcomes(extent).some(isFirst)) setOutcome(extent, null);
   }
 
   async #read(what: readonly View[], names: readonly string[], site: number): Promise<void> {

@@ -492,18 +492,20 @@ test("a run ends the errors of the results that it computes, and of no others", 
   const { gpu } = fakeDevice();
   const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
   const plus = new webgpu.ElementwiseKernel(gpu, definition);
-  const [x, other] = [fresh(gpu, 4), fresh(gpu, 4)];
+  const [x, other, sum] = [fresh(gpu, 4), fresh(gpu, 4), fresh(gpu, 4)];
   const results = [];
   const batch = webgpu.batch(gpu).record(() => {
     results.push(plus.run([x, 1]), plus.run([x, 2]));
     results.push(plus.run([results[0], 1]), plus.run([results[1], 1]));
+    results.push(plus.run([x, 1, sum]));
   });
+  plus.run([results[1], 1, sum]); // of zeros, which the batch may add to
   batch.update(0, { args: { 2: other } });
   batch.run();
   const found = await Promise.allSettled(results.map((one) => one.read()));
   assert.deepEqual(
     found.map(({ status }) => status),
-    ["rejected", "fulfilled", "rejected", "fulfilled"],
+    ["rejected", "fulfilled", "rejected", "fulfilled", "rejected"],
   );
   for (const one of [batch, x, other, ...results]) one.release();
 });
