@@ -118,7 +118,7 @@ class Batch(Calls[_Sent]):
         calls, first = list(self._calls), dict[Part, int]()
         for part in (part for each in calls for part in each.writes):
             fault = part.fault()
-            if isinstance(fault, NotRun) and fault.batch is self.mark:
+            if isinstance(fault, NotRun) and fault.ends(part.slot.faults, self.mark):
                 first[part] = part.slot.buffer.number
         run = {"op": "run", "calls": [each.call for each in calls]}
         self._record.link.op(run | {"first": [*set(first.values())]})

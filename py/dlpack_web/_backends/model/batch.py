@@ -245,7 +245,7 @@ def _inherited(calls: Sequence[Ready], mark: object) -> list[Fault | None]:
         faults = [part.fault() for part in parts]
         for i, part in enumerate(parts):
             one = faults[i]
-            if isinstance(one, NotRun) and one.batch is mark:
+            if isinstance(one, NotRun) and one.ends(part.slot.faults, mark):
                 faults[i] = None if any(map(part.meets, written)) else one
         faults += [fault for part in parts for at, fault in spoilt if part.meets(at)]
         found = next((fault for fault in faults if fault is not None), None)

@@ -49,12 +49,18 @@ class Fault:
 
 
 class NotRun(Fault):
-    """Of elements that a recorded kernel computes, until it runs."""
+    """Of elements that a recorded kernel computes, until it runs, and of those that were
+    computed from them meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, faults: "Faults") -> None:
         super().__init__(messages.not_run())
         self.reported = True
         self.batch: object = None  # which computes them: its `mark`
+        self._faults = weakref.ref(faults)
+
+    def ends(self, faults: "Faults", mark: object) -> bool:
+        """Whether a run of that batch ends it in that buffer."""
+        return self.batch is mark and self._faults() is faults
 
 
 class Faults:

@@ -123,7 +123,7 @@ def tensor_over(
 def not_run(tensor: _core.Tensor) -> _core.Tensor:
     """A result of a kernel that a batch records."""
     slot, start, end = View(tensor).part()
-    slot.faults.note(start, end, NotRun())
+    slot.faults.note(start, end, NotRun(slot.faults))
     return tensor
 
 

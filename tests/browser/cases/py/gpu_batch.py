@@ -289,7 +289,9 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
             y = plus(x, 1)
             plus(y, 1, kept)
             s = total(y)
+            mixed = plus(x, 1, upload([0] * 9000))
         later = plus(y, 1)
+        plus(y, 1, mixed)  # of zeros, which the batch may add to
         for one in y, y[5:], s, later:
             with refused():
                 await one.to_host()
@@ -299,8 +301,9 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
         assert (await y.to_host()).tolist() == [2] * 9000
         assert (await kept.to_host()).tolist() == [3] * 9000
         assert float(await s.to_host()) == 18000
-        with refused():
-            await later.to_host()
+        for one in later, mixed:
+            with refused():
+                await one.to_host()
         with dlw.webgpu.batch() as other:
             z, changed, never = plus(x, 1), plus(x, 2), plus(x, 3)
             plus(never, 1, kept)
