@@ -500,6 +500,7 @@ test("a run ends the errors of the results that it computes, and of no others", 
     results.push(plus.run([x, 1, sum]));
   });
   plus.run([results[1], 1, sum]); // of zeros, which the batch may add to
+  await assert.rejects(sum.read(), /has not run/);
   batch.update(0, { args: { 2: other } });
   batch.run();
   const found = await Promise.allSettled(results.map((one) => one.read()));
