@@ -32,6 +32,7 @@ test("exported names", () => {
     "fromImage",
     "listenForFaults",
     "pageDevice",
+    "readAll",
     "requestDevice",
     "stats",
     "timed",

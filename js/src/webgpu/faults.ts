@@ -308,12 +308,13 @@ export async function mapAfter(
 ): Promise<void> {
   const { gpu } = record.device;
   // Only `made` reports that it could not be made.
-  if (made !== null) gpu.pushErrorScope("validation");
+  const isWatched = isOpen(made);
+  if (isWatched) gpu.pushErrorScope("validation");
   const mapped = buffer.mapAsync(READ, 0, bytes).then(
     () => null,
     (cause) => ({ cause }),
   );
-  if (made !== null) gpu.popErrorScope().catch(() => {});
+  if (isWatched) gpu.popErrorScope().catch(() => {});
   const failed = await mapped;
   if (failed) await checkLost(record, 10);
   await ask(record, [made, ...outcomes]); // the scopes' errors are better messages

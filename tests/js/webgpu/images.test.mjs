@@ -94,7 +94,7 @@ test("a canvas gets the tensor's size, and a triangle over all of it", async () 
   assert.deepEqual([canvas.width, canvas.height], [3, 2]);
   assert.deepEqual(log.drawn, [[3, 1, 0, 3]]);
   assert.deepEqual(log.formats, ["bgra8unorm"]);
-  assert.match(log.sources.at(-1), /element\(i \+ 2\)\) \* a, a\);/);
+  assert.match(log.sources.at(-1), /words\[i\]\);\s+return vec4f\(p\.rgb \* p\.a, p\.a\);/);
   assert.deepEqual(log.groups, [[0, 1]]);
   const [{ device, ...rest }] = log.configured;
   assert.equal(device, gpu);
@@ -129,7 +129,7 @@ test("a texture may be bound, rendered, stored to and copied", async () => {
   assert.deepEqual([texture.width, texture.height], [9, 17]);
   assert.deepEqual(log.drawn, [[3, 1, 0, 9]]);
   assert.deepEqual(log.formats, ["rgba8unorm"]);
-  assert.match(log.sources.at(-1), /element\(i \+ 2\)\), a\);/); // not premultiplied
+  assert.match(log.sources.at(-1), /words\[i \* 3 \+ 2\]\), 1\);\s+return p;/); // not premultiplied
   assert.deepEqual(log.groups, [[0, 1]]);
 });
 

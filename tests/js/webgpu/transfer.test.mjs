@@ -142,6 +142,56 @@ test("several tensors are one submit and one map, and staging is used again", as
   for (const tensor of tensors) tensor.release();
 });
 
+test("a copy of buffers that were copied before has no error scope, unless foreign code has them", async () => {
+  const { device, fail, log } = fakeGPU();
+  const [x, y, none] = [8, 24, 0].map((count) => uploaded(device, count));
+  const scopes = async (...tensors) => {
+    log.scopes.length = 0;
+    await read(tensors, []);
+    return log.scopes.length;
+  };
+  fail.scope = { message: "that buffer is invalid" };
+  await assert.rejects(scopes(x), { name: "DeviceError" });
+  assert.equal(await scopes(none), 1);
+  assert.equal(await scopes(none, x), 1, "nothing of either was copied");
+  assert.equal(await scopes(none, x), 1, "an empty copy proves nothing");
+  assert.equal(await scopes(x), 0);
+  for (const count of [1, 0]) assert.equal(await scopes(...Array(9).fill(x)), count, "staging");
+  assert.equal(await scopes(x, y), 1);
+  assert.equal(await scopes(y, x), 0);
+  assert.deepEqual(await read([y, x], []), [24, 8].map(sequence));
+  y.buffer; // whose owner may destroy it
+  assert.equal(await scopes(y), 1);
+  assert.equal(await scopes(y, x), 1, "only that one is watched");
+  for (const tensor of [x, y, none]) tensor.release();
+});
+
+test("readAll reads tensors of several devices and the CPU, into outs too", async () => {
+  const gpus = [fakeGPU(), fakeGPU()];
+  const tensors = [...gpus.map(({ device }) => uploaded(device, 8)), Tensor.from(sequence(3))];
+  assert.deepEqual(await webgpu.readAll([]), []);
+  const reading = webgpu.readAll(tensors);
+  const wanted = [8, 8, 3].map(sequence);
+  const outs = [new Uint8Array(8), Tensor.from(new Uint8Array(8)), new Uint8Array(3)];
+  const into = webgpu.readAll(tensors, outs);
+  for (const tensor of tensors) tensor.release();
+  assert.deepEqual(await reading, wanted);
+  assert.equal(await into, outs);
+  assert.deepEqual([outs[0], outs[1].data, outs[2]], wanted);
+  assert.deepEqual(
+    gpus.map(({ log }) => [log.submits, log.maps]),
+    [0, 1].map(() => [2, 2]),
+  );
+  await assert.rejects(webgpu.readAll(outs.slice(1, 2), outs), {
+    name: "RangeError",
+    message: "pass an out for each tensor: 1, not 3",
+  });
+  await assert.rejects(webgpu.readAll([outs[0]]), /a Tensor is needed, not/);
+  await assert.rejects(webgpu.readAll([outs[1]], [3]), /out must be a typed array or a tensor/);
+  await assert.rejects(webgpu.readAll([tensors[0]]), { name: "ReleasedError" });
+  outs[1].release();
+});
+
 test("what does not fit into one buffer is read by two", async () => {
   const { device, log } = fakeGPU();
   device.limits.maxBufferSize = 64;

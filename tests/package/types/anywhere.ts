@@ -159,7 +159,14 @@ export async function python(pyodide: Parameters<typeof connect>[0], array: PyPr
   const ints = bridge.empty([2, 3], "int32", { device: floats.device });
   same<typeof ints, Tensor<"int32">>(true);
   const read = await bridge.readAll([floats, floats]);
-  same<typeof read, CopyOf<"float32">[]>(true);
+  same<typeof read, [CopyOf<"float32">, CopyOf<"float32">]>(true);
+  const both = await webgpu.readAll([floats, ints]);
+  same<typeof both, [CopyOf<"float32">, CopyOf<"int32">]>(true);
+  const list: Tensor<"int32">[] = [ints];
+  same<Awaited<ReturnType<typeof webgpu.readAll<typeof list>>>, CopyOf<"int32">[]>(true);
+  const out = new Float32Array(6);
+  const outs = await webgpu.readAll([floats], [out]);
+  same<typeof outs, Float32Array<ArrayBuffer>[]>(true);
   const proxy: PyProxy = bridge.toPython(some, { copy: false });
   proxy.destroy();
 }
