@@ -163,9 +163,9 @@ export async function python(pyodide: Parameters<typeof connect>[0], array: PyPr
   const both = await webgpu.readAll([floats, ints]);
   same<typeof both, [CopyOf<"float32">, CopyOf<"int32">]>(true);
   const list: Tensor<"int32">[] = [ints];
-  same<Awaited<ReturnType<typeof webgpu.readAll<typeof list>>>, CopyOf<"int32">[]>(true);
-  const out = new Float32Array(6);
-  const outs = await webgpu.readAll([floats], [out]);
+  const many = await webgpu.readAll(list);
+  same<typeof many, CopyOf<"int32">[]>(true);
+  const outs = await webgpu.readAll([floats], [new Float32Array(6)]);
   same<typeof outs, Float32Array<ArrayBuffer>[]>(true);
   const proxy: PyProxy = bridge.toPython(some, { copy: false });
   proxy.destroy();
