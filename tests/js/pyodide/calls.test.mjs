@@ -65,18 +65,30 @@ test("C runs a kernel by its number, over tensors that it holds", async () => {
   const address = fake.describe({ device: 15, data: tensor._managed.handle, shape: [5] });
   const run = fake.functions[1][0];
   const call = (kernel, workgroups, ...args) => {
-    fake.describeCall(7, workgroups, args);
+    fake.describeCall(7, workgroups, args, [2, 71, 0, ...workgroups]);
     return run(kernel, 0);
   };
+  const again = (kernel, key, value = 3.5) => {
+    fake.describeCall(7, [1, 1, 1], [[address], value], key);
+    return run(kernel, 1);
+  };
   const before = liveTensors();
-  const first = call(number, [0, 0, 0], [address], 1.5);
-  const second = call(number, [4, 5, 6], [address], 2.5);
-  assert.ok(first > 1 && second > first);
+  assert.equal(call(number, [0, 0, 0], [address], 1.5), 1);
+  assert.equal(call(number, [4, 5, 6], [address], 2.5), 1);
   await kernel.ready;
-  fake.describeCall(7, [1, 1, 1], [[address], 3.5]); // of which only the number counts
-  assert.equal(run(number, first), 0, "the call with these bytes is another now");
-  assert.equal(run(number, second), 1);
-  assert.equal(run(number, second), 1);
+  const second = [2, 71, 0, 4, 5, 6];
+  for (const other of [
+    [2, 71, 0, 0, 0, 0], // the call with these bytes is another now
+    [2, 72, 0, 4, 5, 6],
+    [2, 0, 71, 4, 5, 6],
+    [2, 71, 0, 4, 5],
+    [2, 71, 0, 4, 5, 6, 0],
+    [],
+  ]) {
+    assert.equal(again(number, other), 0);
+  }
+  assert.equal(again(number, second), 1);
+  assert.equal(again(number, second), 1);
   assert.deepEqual(log.dispatched, [
     [3, 1, 1],
     [4, 5, 6],
@@ -86,9 +98,8 @@ test("C runs a kernel by its number, over tensors that it holds", async () => {
   const written = log.written.map(([, data]) => data[0]);
   assert.deepEqual(written, [1.5, 2.5, 3.5]);
   const batch = webgpu.batch(gpu);
-  batch.record(() => assert.equal(run(number, second), 0));
-  fake.describeCall(7, [1, 1, 1], [[address], -1]);
-  assert.equal(run(number + 1, second), 0);
+  batch.record(() => assert.equal(again(number, second), 0));
+  assert.equal(again(number + 1, second, -1), 0);
   assert.throws(() => calls.kernels.failure(), /there is no kernel/);
   assert.equal(call(number, [0, 0, 0], [address]), 0);
   assert.throws(() => calls.kernels.failure(), {

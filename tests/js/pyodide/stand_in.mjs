@@ -126,10 +126,12 @@ export function fakePyodide(changes = {}) {
   };
   suspendable = false;
   /** Writes a kernel's call, as C lays it out; addresses of tensors are in arrays. */
-  function describeCall(site, workgroups, args) {
+  function describeCall(site, workgroups, args, key = []) {
     const pairs = args.flatMap((arg) => (Array.isArray(arg) ? [1, arg[0]] : [0, arg]));
     const facts = [site, ...workgroups, args.length, ...pairs];
     new Float64Array(memory.buffer, CALL, facts.length).set(facts);
+    const numbers = [key.length && key.length + 1, ...key];
+    new Float64Array(memory.buffer, CALL + 8 * (5 + 2 * 32), numbers.length).set(numbers);
   }
   return Object.assign(state, { describeCall, pyodide, module, describe, scratch, taken, PyProxy });
 }
