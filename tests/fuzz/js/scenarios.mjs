@@ -147,14 +147,6 @@ export function scenarios({ library, exchange, bridge, pyodide }) {
       act: ({ device, keep }) => up(keep, device, bytes(17)).read(),
     },
     read: uploaded(floats(SMALL), ({ x }) => x.read()),
-    read_again: {
-      make: async ({ device, keep }) => {
-        const x = up(keep, device, floats(SMALL));
-        await x.read(); // from now on no error scope watches its copies
-        return { x };
-      },
-      act: ({ x }) => x.read(),
-    },
     read_large: uploaded(floats(LARGE), ({ x }) => x.read()),
     read_view: uploaded(bytes(23), ({ keep, x }) => keep(x.slice([5, 20, 3])).read()),
     read_into: uploaded(floats(SMALL), async ({ keep, x }) => {
