@@ -219,7 +219,7 @@ static void pack(input *in) {
 }
 
 void fuzz_runs(input *in) {
-  static void (*const KINDS[])(input *) = {pack, copy_run, copy_tiles, copy_pixels,
-                                           copy_bytes};
-  while (in->at < in->end) KINDS[take_below(in, 5)](in);
+  static void (*const KINDS[])(input *) = {pack, copy_run, copy_tiles, copy_bytes,
+                                           pack, copy_run, copy_tiles, copy_pixels};
+  while (in->at < in->end) KINDS[take_below(in, 8)](in);
 }

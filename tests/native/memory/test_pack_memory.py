@@ -195,14 +195,15 @@ def test_tiles_of_every_size(core, source, target, width):
 
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 def test_pixels_and_planes_of_every_size(core, source, target, channels):
-    """Pixels may have a byte that is left out: the last one is outside of the block."""
+    """Pixels overlap, are adjacent, or have a byte between: none follows the last."""
     rng = np.random.default_rng(channels)
-    for count, step, offset in itertools.product(LENGTHS, (0, 1), OFFSETS[:4]):
+    for count, step, offset in itertools.product(LENGTHS, (-1, 0, 1), OFFSETS[:4]):
         width = channels + step
-        block = source.place(count * width - step, offset)
+        block = source.place((count - 1) * width + channels, offset)
         block[:] = rng.integers(0, 256, block.size, dtype=np.uint8)
         pixels = as_strided(block, (count, channels), (width, 1))
-        planes = as_strided(block, (channels, count), (count, 1))
+        plane = (block.size - count) // (channels - 1)
+        planes = as_strided(block, (channels, count), (plane, 1))
         repeated = as_strided(block, (channels, count), (0, 1))
         for view in (pixels.T, pixels.T[::-1], planes.T, planes[::-1].T, repeated.T):
             assert_packed(core, view, source, target, offset)
