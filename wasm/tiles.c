@@ -113,11 +113,11 @@ typedef struct {
 
 /* The block at a row and a column, or the last one, which ends with the part: it may
  * overlap the one before. */
-DLW_INLINE void turn(char *to, ptrdiff_t pitch, const char *from, const part *of,
-                     int width, int row, int column) {
-  if (row > of->rows - 16 / width) row = of->rows - 16 / width;
-  if (column > of->columns - 16 / width) column = of->columns - 16 / width;
-  ptrdiff_t step = of->column_step;
+DLW_INLINE void turn(char *to, ptrdiff_t pitch, const char *from, part of, int width,
+                     int row, int column) {
+  if (row > of.rows - 16 / width) row = of.rows - 16 / width;
+  if (column > of.columns - 16 / width) column = of.columns - 16 / width;
+  ptrdiff_t step = of.column_step;
   to += row * pitch + column * width;
   from += column * step + row * width;
   if (width == 1) turn_1(to, pitch, from, step);
@@ -129,11 +129,11 @@ DLW_INLINE void turn(char *to, ptrdiff_t pitch, const char *from, const part *of
 
 /* A part of at least one block each way, its rows contiguous. Blocks of four rows or
  * less complete lines of the target, the others lines of the source. */
-DLW_INLINE void turn_part(char *to, ptrdiff_t pitch, const char *from, const part *of,
+DLW_INLINE void turn_part(char *to, ptrdiff_t pitch, const char *from, part of,
                           int width) {
   int side = 16 / width, few = side <= 4;
-  for (int i = 0; i < (few ? of->rows : of->columns); i += side) {
-    for (int k = 0; k < (few ? of->columns : of->rows); k += side) {
+  for (int i = 0; i < (few ? of.rows : of.columns); i += side) {
+    for (int k = 0; k < (few ? of.columns : of.rows); k += side) {
       turn(to, pitch, from, of, width, few ? i : k, few ? k : i);
     }
   }
@@ -151,11 +151,11 @@ static void copy_tile(char *to, ptrdiff_t to_step, const char *from, const part 
   int least = of->rows < of->columns ? of->rows : of->columns, width = of->width;
   if (of->row_step != width || least * width < 16 || 16 % width != 0) width = 0;
   if (width == 0) gather_part(tile, from, of);
-  if (width == 1) turn_part(tile, LINE, from, of, 1);
-  if (width == 2) turn_part(tile, LINE, from, of, 2);
-  if (width == 4) turn_part(to, to_step, from, of, 4);
-  if (width == 8) turn_part(to, to_step, from, of, 8);
-  if (width == 16) turn_part(to, to_step, from, of, 16);
+  if (width == 1) turn_part(tile, LINE, from, *of, 1);
+  if (width == 2) turn_part(tile, LINE, from, *of, 2);
+  if (width == 4) turn_part(to, to_step, from, *of, 4);
+  if (width == 8) turn_part(to, to_step, from, *of, 8);
+  if (width == 16) turn_part(to, to_step, from, *of, 16);
   if (width >= 4) return;
   size_t bytes = (size_t)(of->columns * of->width);
   for (int r = 0; r < of->rows; r++, to += to_step) {
