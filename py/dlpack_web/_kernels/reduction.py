@@ -317,7 +317,7 @@ class _Pass(NamedTuple):
     sizes: _core.Tensor
 
     def run(self, args: tuple[Any, ...], options: Key = ()) -> int:
-        """options: of a call that is cached, with its sizes: those of others may be freed."""
+        # The options of a call that is cached have its sizes: those of others may be freed.
         args = (*args, self.sizes)
         with named(self.names):
             return self.kernel._run(args, self.groups, options and (args, *options))
