@@ -30,9 +30,12 @@ export function checkOut(source: ManagedTensor, out: Out): void {
   if (isArray) checkHolds(out, source.dtype);
 }
 
-/** Throws if `out` is a tensor of another dtype. Python's arrays of bits are checked there. */
+/**
+ * Throws if `out` is a tensor of another dtype, and of the right size. Python checks its arrays, which
+ * have bits of dtypes that NumPy lacks.
+ */
 export function checkSameDType(source: ManagedTensor, out: Out): Out {
-  if (ArrayBuffer.isView(out) || out.dtype === source.dtype) return out;
+  if (ArrayBuffer.isView(out) || out.dtype === source.dtype || out.exact !== source.exact) return out;
   throw new UnsupportedError(
     `${source.toString()} cannot be read into out: ${misfitOf(source.dtype, out.dtype)}; read() it, ` +
       "and write() that with convert: true",

@@ -34,9 +34,9 @@ import type { DeviceRecord } from "./state.js";
  */
 export function bufferOf(tensor: ManagedTensor): GPUBuffer {
   const { facts, record } = slotOf(tensor.handle);
-  if (!facts.taken && facts.origin === "tensors") {
+  if (!facts.taken && facts.origin !== "others") {
     facts.taken = true;
-    record.taken++;
+    if (facts.origin === "tensors") record.taken++;
   }
   return facts.buffer;
 }

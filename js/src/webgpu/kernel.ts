@@ -193,7 +193,7 @@ export class Kernel {
     const counts = readCounts(options.workgroups);
     const key = timestampWrites
       ? undefined
-      : keyOf(given, Array.isArray(counts) ? counts : [counts]);
+      : keyOf(given, counts === undefined ? [] : [counts].flat());
     if (!key || !this._again(key, given)) this._run(given, counts, key, timestampWrites);
   }
 

@@ -150,7 +150,7 @@ export async function readAll(
     throw new RangeError(`pass an out for each tensor: ${tensors.length}, not ${outs.length}`);
   }
   const sources = tensors.map(managedIn);
-  const targets = (outs ?? []).map((out, i) => outOf(out, sources[i] as ManagedTensor));
+  const targets = outs ? sources.map((source, i) => outOf(outs[i], source)) : [];
   const arrays = await read(sources, targets);
   return outs ?? arrays;
 }

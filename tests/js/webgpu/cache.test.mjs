@@ -105,6 +105,8 @@ test("a call that the GPU accepted has no scope, with other numbers and other te
   assert.throws(() => run(x, 3), { name: "ReleasedError" });
   assert.throws(() => kernel.run([pooled, 3], { workgroup: 2 }), TypeError);
   assert.throws(() => kernel.run([pooled, 3], { workgroups: 1000 }), RangeError);
+  kernel.run([pooled, 3]);
+  assert.throws(() => kernel.run([pooled, 3], { workgroups: [undefined] }), RangeError);
 });
 
 test("a call may follow one that is pending, if it can only fail as that does", async () => {

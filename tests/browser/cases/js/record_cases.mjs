@@ -338,11 +338,15 @@ export async function what_a_consumer_destroyed_spoils_no_other_tensor_s_read(co
   await throws(both, "DeviceError", /^reading Tensor float32\[1\] on webgpu:\d+ failed/);
   exchange.release();
   // Nor what somebody took.
-  const z = upload(floats(4, 5, 6));
-  z.buffer.destroy();
-  const other = () => context.bridge.readAll([y, z]);
-  await throws(other, "DeviceError", /^reading Tensor float32\[3\] on webgpu:\d+ failed/);
-  releaseAll(x, y, z);
+  for (const options of [{}, { usage: 128 | 4 | 8 | 32 }]) {
+    const z = upload(floats(4, 5, 6), options);
+    equal(await z.read(), floats(4, 5, 6)); // from now on its own copies have no error scope
+    z.buffer.destroy();
+    const other = () => context.bridge.readAll([y, z]);
+    await throws(other, "DeviceError", /^reading Tensor float32\[3\] on webgpu:\d+ failed/);
+    z.release();
+  }
+  releaseAll(x, y);
 }
 
 export async function a_buffer_that_came_back_is_as_good_as_a_fresh_one(context) {
