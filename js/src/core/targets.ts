@@ -35,7 +35,8 @@ export function checkOut(source: ManagedTensor, out: Out): void {
  * have bits of dtypes that NumPy lacks.
  */
 export function checkSameDType(source: ManagedTensor, out: Out): Out {
-  if (ArrayBuffer.isView(out) || out.dtype === source.dtype || out.exact !== source.exact) return out;
+  if (ArrayBuffer.isView(out) || out.dtype === source.dtype || out.exact !== source.exact)
+    return out;
   throw new UnsupportedError(
     `${source.toString()} cannot be read into out: ${misfitOf(source.dtype, out.dtype)}; read() it, ` +
       "and write() that with convert: true",

@@ -286,7 +286,11 @@ export async function updates_change_numbers_tensors_and_workgroups(context) {
   batch.run();
   equal(await valuesOf(y), [18, 18]);
   await throws(() => batch.update(1, {}), "RangeError", /the batch has 1 calls, and no number 1/);
-  await throws(() => batch.update(0, { args: { 3: 1 } }), "RangeError", /3 arguments that can change, not number 3/);
+  await throws(
+    () => batch.update(0, { args: { 3: 1 } }),
+    "RangeError",
+    /3 arguments that can change, not number 3/,
+  );
   await throws(() => batch.update(0, { args: { "-1": 1 } }), "RangeError", /not number -1/);
   await throws(() => batch.update(0, { args: { 0: 1 } }), "TypeError", /takes a tensor/);
   await throws(() => batch.update(0, { workgroups: 0 }), "RangeError", /workgroups must be/);
