@@ -1,6 +1,12 @@
 """Calls of kernels, over the driver in memory, which has no cache."""
 
+import sys
+
 import pytest
+
+if sys.platform == "emscripten":
+    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
+
 from memory_driver import Kernel
 
 import dlpack_web as dlw
