@@ -264,11 +264,12 @@ def elements(tensor: Any, picture: Array | str = "") -> str:
     that failed counts as reported. "" if the picture says how to get them."""
     try:
         return "".join(_elements(tensor, ""))
-    except (MemoryError, ReleasedError):
+    except MemoryError:
         raise
     except _NotShownError:
         return ""
     except Exception as error:  # noqa: BLE001 - of the GPU, or of the memory's owner
+        _ = tensor.shape  # raises ReleasedError if this tensor was released
         why = _why(error)
         said = isinstance(picture, str) and picture and picture in why
         return "" if said else why
