@@ -9,7 +9,8 @@ compiler is shown at the user's own line and column.
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from math import copysign, isfinite, prod, sqrt
+from itertools import pairwise
+from math import copysign, isfinite, nan, prod, sqrt
 from struct import pack, unpack
 from typing import Any, Literal, NamedTuple
 
@@ -159,24 +160,28 @@ _WHOLE = re.compile(r"[1-9][0-9]{0,8}")
 def _misread_in(tokens: Sequence[str]) -> str:
     """What WGSL computes otherwise than it is written, without an error: x // 2 and
     1 / 2; or ""."""
-    shown = [";", ";", *tokens, "", ""]
-    for i, token in enumerate(shown):
-        if token.startswith("//") and not _OPERATOR.match(shown[i - 1]):
+    # Of the integers that were multiplied so far: NaN in x * 1 / 2, whose product is divided.
+    product, by, last = nan, "", ""
+    for before, token in pairwise([";", *tokens]):
+        if token.startswith("//") and not _OPERATOR.match(before):
             return "// begins a comment in WGSL: write floor(x / y), or the comment in /* */"
-        if token != "/":
-            continue
-        before, after = shown[i - 1], shown[i + 2 if shown[i + 1] == "-" else i + 1]
-        if not _WHOLE.fullmatch(before) or not _WHOLE.fullmatch(after):
-            continue
-        first = i - 2
-        while shown[first] == "-":
-            first -= 1
-        # In x * 1 / 2 the product is divided.
-        if int(before) % int(after) and shown[first] not in ("*", "/", "%"):
-            return (
-                f"{before} / {after} is an integer division in WGSL: write {before}.0 / "
-                f"{after}"
-            )
+        if token in ("*", "/", "%"):
+            by, last = token, before
+        elif _WHOLE.fullmatch(token):
+            rest = product % float(token)
+            if by == "/" and rest > 0:
+                return (
+                    f"{last} / {token} is an integer division in WGSL: write {last}.0 / "
+                    f"{token}"
+                )
+            if by == "":
+                product = float(token)
+            elif by == "*":
+                product *= float(token)
+            else:
+                product = product / float(token) if by == "/" else rest
+        elif token != "-" or not _OPERATOR.match(before):
+            product, by = nan, ""
     return ""
 
 

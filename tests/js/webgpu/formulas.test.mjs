@@ -146,6 +146,8 @@ test("what WGSL reads otherwise is refused", () => {
     ["y = x - 7/\n3", whole("7 / 3", "7.0 / 3")],
     ["y = x * 2 - -7 / /* 2 */ 3", whole("7 / 3", "7.0 / 3")],
     ["y = x * (1 / -2)", whole("1 / 2", "1.0 / 2")],
+    ["y = 3 * 1 / 2 * x", whole("1 / 2", "1.0 / 2")],
+    ["y = 8 / 4 / -3 * x", whole("4 / 3", "4.0 / 3")],
     ["y = x / y - 1 / 2", whole("1 / 2", "1.0 / 2")],
   ]) {
     assert.throws(() => formula(text, "operation"), { name: "RangeError", message }, text);
@@ -153,7 +155,16 @@ test("what WGSL reads otherwise is refused", () => {
   for (const text of [
     ...["// half of it\ny = x / 2; // that is all\n", "if (x > 1) { // more\ny = x; } // end\n"],
     ...["y = /* x // 2 */ x", "y = x * 1 / 2", "y = x * -1 / 2", "y = x % 3 / 2", "y = x / 1 / 2"],
-    ...["y = 4 / 2 * x", "y = 1.0 / 2", "y = 1 / 2.0", "y = .1 / 2", "y = 1e-3 / 2", "y = 1 / 2f"],
+    ...[
+      "y = 3 * 2 / 3 * x",
+      "y = x + 9 % 5 / 2",
+      "y = 4 / 2 * x",
+      "y = 1.0 / 2",
+      "y = 1 / 2.0",
+      "y = .1 / 2",
+      "y = 1e-3 / 2",
+      "y = 1 / 2f",
+    ],
     ...["y = 1e+1 / 3", "i = 1u / 2u", "y = x1 / 2", "y = v[1] / 2", "y = f32(1) / 2", "y = 1 / x"],
     ...["y = 0 / 2", "y = 0x1p-1 / 3", "y = 1 / 0", "/"],
   ]) {

@@ -113,18 +113,29 @@ const WHOLE = /^[1-9]\d{0,8}$/;
 
 /** What WGSL computes otherwise than it is written, without an error: x // 2 and 1 / 2; or "". */
 function misreadIn(tokens: readonly string[]): string {
+  // Of the integers that were multiplied so far: NaN in x * 1 / 2, whose product is divided.
+  let product = Number.NaN;
+  let [by, last] = ["", ""];
   for (const [i, token] of tokens.entries()) {
     const before = tokens[i - 1] ?? ";";
     if (token.startsWith("//") && !OPERATOR.test(before)) {
       return "// begins a comment in WGSL: write floor(x / y), or the comment in /* */";
     }
-    const after = tokens[tokens[i + 1] === "-" ? i + 2 : i + 1] ?? "";
-    if (token !== "/" || !WHOLE.test(before) || !WHOLE.test(after)) continue;
-    let first = i - 2;
-    while (tokens[first] === "-") first--;
-    // In x * 1 / 2 the product is divided.
-    if (Number(before) % Number(after) === 0 || /^[*/%]$/.test(tokens[first] ?? "")) continue;
-    return `${before} / ${after} is an integer division in WGSL: write ${before}.0 / ${after}`;
+    if (/^[*/%]$/.test(token)) {
+      by = token;
+      last = before;
+    } else if (WHOLE.test(token)) {
+      const rest = product % Number(token);
+      if (by === "/" && rest > 0) {
+        return `${last} / ${token} is an integer division in WGSL: write ${last}.0 / ${token}`;
+      }
+      if (by === "") product = Number(token);
+      else if (by === "*") product *= Number(token);
+      else product = by === "/" ? product / Number(token) : rest;
+    } else if (token !== "-" || !OPERATOR.test(before)) {
+      product = Number.NaN;
+      by = "";
+    }
   }
   return "";
 }
