@@ -253,7 +253,7 @@ class Graph(GraphRunner):
     def __init__(self, linear: Any, input_uops: tuple[Any, ...] = ()) -> None:
         super().__init__(linear, input_uops)
         #: (call, position of the argument, number of the input, the tensor there)
-        self._inputs: list[tuple[int, int, int, Tensor]] = []
+        self._inputs: list[tuple[int, int, int, Tensor | None]] = []
         #: For each call how many buffers come before its numbers.
         self._buffers: list[int] = []
         with batch() as self._batch:
@@ -278,7 +278,7 @@ class Graph(GraphRunner):
         self, input_uops: tuple[Any, ...], var_vals: dict[str, int], wait: bool = False
     ) -> float | None:
         changes: dict[int, dict[int, Any]] = {}
-        inputs = []
+        inputs: list[tuple[int, int, int, Tensor | None]] = []
         for call, at, number, before in self._inputs:
             tensor = input_uops[number].buffer.ensure_allocated()._buf
             if tensor is not before:
@@ -287,10 +287,12 @@ class Graph(GraphRunner):
         for call, i, value in self.updated_vars(var_vals):
             changes.setdefault(call, {})[1 + self._buffers[call] + i] = value
         sizes = {call: size for call, size, _ in self.updated_launch_dims(var_vals)}
+        # After an update that fails, the next call sends all tensors again.
+        self._inputs = [(*each[:3], None) for each in self._inputs]
         for call in {*changes, *sizes}:
             groups = tuple(map(int, sizes[call])) if call in sizes else None
             self._batch.update(call, changes.get(call), workgroups=groups)
-        self._inputs = inputs  # only now: an update that failed is tried again
+        self._inputs = inputs
         if wait:
             return place().elapsed(self._batch.run)
         self._batch.run()

@@ -76,8 +76,9 @@ def test_an_update_that_failed_is_tried_again(monkeypatch):
     def step(a):
         return ((a * 2).contiguous().sum() + a).contiguous().realize()
 
-    for i in range(3):
-        step(Tensor([1.0 * i, 2.0]).realize())
+    inputs = [Tensor([1.0 * i, 2.0]).realize() for i in range(3)]
+    for each in inputs:
+        step(each)
     a, update = Tensor([5.0, 2.0]).realize(), Batch.update
 
     def interrupted(self, call, *more, **named):
@@ -89,6 +90,7 @@ def test_an_update_that_failed_is_tried_again(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         step(a)
     monkeypatch.undo()
+    assert step(inputs[2]).tolist() == [10, 10]  # the one before
     assert step(a).tolist() == [19, 16]
 
 
