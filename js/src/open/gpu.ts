@@ -5,8 +5,8 @@ import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { tensorOfSlot } from "../webgpu/buffers.js";
 import { checkAlive, count, useDevice } from "../webgpu/device.js";
-import { ask } from "../webgpu/faults.js";
-import { allocate } from "../webgpu/making.js";
+import { ask, operate } from "../webgpu/faults.js";
+import { allocate, MAKING } from "../webgpu/making.js";
 import { releaseSlot, slotOf } from "../webgpu/references.js";
 import { eachPart, PIECE, submitWords, writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
@@ -44,12 +44,16 @@ export async function gpuSink(
     filled += part.length;
     return part.length;
   };
-  // Only this code has the buffer, which exists: writing fails only if the device is lost.
+  // As of tensors: what is small cannot fail, as only this code has the buffer, which exists.
+  const filters = nbytes > PIECE ? MAKING : [];
   const write = ({ buffer: memory, byteOffset, byteLength }: Uint8Array) => {
-    eachPart(byteLength, (at, size) => {
-      writeWords(queue, buffer, offset + at, memory, byteOffset + at, size);
-      submitWords(queue, size);
-    });
+    const writes = [{ facts, start: offset, end: offset + byteLength }];
+    operate(record, { what: "uploading a file", writes, fresh: true, filters }, () =>
+      eachPart(byteLength, (at, size) => {
+        writeWords(queue, buffer, offset + at, memory, byteOffset + at, size);
+        submitWords(queue, size);
+      }),
+    );
     offset += byteLength;
     written += byteLength;
   };

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save, TensorFile } from "../../../js/dist/open/index.js";
+import { fakeDevice } from "../fake_device.mjs";
 import { random as randomFrom } from "../random.mjs";
 
 const VECTORS = JSON.parse(
@@ -192,6 +193,34 @@ test("a tensor of more bytes than 31 bits count begins to come, and where it end
     });
   }
   assert.equal(liveTensors(), before);
+});
+
+test("memory that runs out between the pieces of a file is an error of the elements", async () => {
+  const scopes = [];
+  let full = false;
+  const device = Object.assign(fakeDevice(), largeDevice(), {
+    createBuffer: fakeDevice().createBuffer,
+    queue: {
+      ...fakeDevice().queue,
+      writeBuffer: (_buffer, offset) => {
+        if (offset === 8 << 20) full = true;
+      },
+    },
+    pushErrorScope: (filter) => void scopes.push(filter),
+    popErrorScope: async () => {
+      if (scopes.pop() !== "out-of-memory" || !full) return null;
+      full = false;
+      return { message: "no memory" };
+    },
+  });
+  const shape = [3 << 20];
+  const options = { format: "raw", dtype: "float32", shape, device };
+  const tensor = await open(new Uint8Array(12 << 20), options);
+  await assert.rejects(tensor.read(), {
+    name: "DeviceError",
+    message: /uploading a file.*no memory/,
+  });
+  tensor.release();
 });
 
 test("what is saved is what is opened", async () => {
