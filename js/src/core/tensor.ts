@@ -542,7 +542,7 @@ export function managedOf(x: unknown): ManagedTensor | undefined {
 }
 
 /** The inside of an out. */
-export function outOf(out: unknown, source: ManagedTensor): Out {
+function outOf(out: unknown, source: ManagedTensor): Out {
   const target = managedOf(out) ?? out;
   if (target instanceof ManagedTensor || ArrayBuffer.isView(target)) {
     return checkSameDType(source, target as Out);

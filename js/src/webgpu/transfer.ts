@@ -6,7 +6,7 @@ import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { registerDeviceLayer } from "../core/layers.js";
 import { ManagedTensor } from "../core/managed.js";
 import { bytesOfOut, checkOut, type Out, readInto } from "../core/targets.js";
-import { outOf, type Target, type Tensor } from "../core/tensor.js";
+import type { Tensor } from "../core/tensor.js";
 import { needCopy } from "../exchange/produce.js";
 import type { Needs } from "../exchange/types.js";
 import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
@@ -128,31 +128,8 @@ export type CopiesOf<T extends readonly Tensor[]> = {
  * @returns a new array for each tensor
  * @throws the first error that `read()` of one of the tensors throws
  */
-export async function readAll<const T extends readonly Tensor[]>(tensors: T): Promise<CopiesOf<T>>;
-/**
- * Reads several tensors into `outs`.
- *
- * @param tensors - of any devices
- * @param outs - for each tensor one, as `read()` takes it. All keep what they had if tensors of one
- * device throw
- * @returns `outs`
- * @throws RangeError for another number of outs; as `read(out)`
- */
-export async function readAll<O extends readonly Target[]>(
-  tensors: readonly Tensor[],
-  outs: O,
-): Promise<O>;
-export async function readAll(
-  tensors: readonly Tensor[],
-  outs?: readonly Target[],
-): Promise<unknown> {
-  if (outs && outs.length !== tensors.length) {
-    throw new RangeError(`pass an out for each tensor: ${tensors.length}, not ${outs.length}`);
-  }
-  const sources = tensors.map(managedIn);
-  const targets = outs ? sources.map((source, i) => outOf(outs[i], source)) : [];
-  const arrays = await read(sources, targets);
-  return outs ?? arrays;
+export async function readAll<const T extends readonly Tensor[]>(tensors: T): Promise<CopiesOf<T>> {
+  return (await read(tensors.map(managedIn), [])) as CopiesOf<T>;
 }
 
 /**

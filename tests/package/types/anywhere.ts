@@ -165,9 +165,6 @@ export async function python(pyodide: Parameters<typeof connect>[0], array: PyPr
   const list: Tensor<"int32">[] = [ints];
   const many = await webgpu.readAll(list);
   same<typeof many, CopyOf<"int32">[]>(true);
-  const six = new Float32Array(6);
-  const outs = await webgpu.readAll([floats], [six]);
-  same<typeof outs, (typeof six)[]>(true);
   const proxy: PyProxy = bridge.toPython(some, { copy: false });
   proxy.destroy();
 }
