@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "js" / "dist"
 # js_gzip: layouts of arrays in shaders, uploads in pieces, updates checked as calls: wrong numbers otherwise.
-BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 44_000, "wheel": 300_000}
+BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 44_100, "wheel": 300_000}
 # Late imports of the index that are entry points of their own.
 ENTRIES = (
     *("adapters/all.js", "onnxruntime/library.js"),

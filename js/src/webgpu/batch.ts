@@ -211,6 +211,12 @@ export class Batch {
     checkAlive(this.#record);
     const args: Given[] = [...old.args];
     const { _params: params, _label: label } = old.kernel;
+    if (params && counts !== undefined) {
+      throw new RangeError(
+        // In Python: own_workgroups(label)
+        `the workgroups of kernel "${label}" follow from its shapes: leave them out`,
+      );
+    }
     const count = params?.filter(Boolean).length ?? args.length;
     const changed: [number, Given][] = given.map(([i, value]) => {
       const param = params?.[i];
@@ -244,7 +250,18 @@ export class Batch {
     this.#calls = this.#calls.map((one) => (one === old ? call : one));
     if (simple) return;
     this.#touched = null;
+    this.#disown(old.writes, this.#calls.slice(0, at + 1));
     release(old);
+  }
+
+  /** Results that no call up to the changed one computes any more: a run does not end their errors. */
+  #disown(writes: readonly Extent[], calls: readonly Call[]): void {
+    for (const extent of writes) {
+      if (calls.some((call) => call.writes.some((one) => meets(one, extent)))) continue;
+      for (const { fault } of openOutcomes(extent)) {
+        if (fault?.batch === this.#mark && fault.facts === extent.facts) fault.batch = {};
+      }
+    }
   }
 
   /** Writes numbers into the uniforms that the call has. */
@@ -312,10 +329,9 @@ export class Batch {
 
   /** @internal */
   _uses(extent: Extent, writing: boolean): boolean {
-    const meets = ({ facts, start, end }: Extent) =>
-      facts === extent.facts && Math.max(start, extent.start) < Math.min(end, extent.end);
+    const isMet = (one: Extent) => meets(one, extent);
     return this.#calls.some(
-      ({ reads, writes }) => writes.some(meets) || (writing && reads.some(meets)),
+      ({ reads, writes }) => writes.some(isMet) || (writing && reads.some(isMet)),
     );
   }
 
@@ -439,6 +455,12 @@ function touchedBy(calls: readonly Call[]): Touched[] {
     }
   }
   return [...found].map(([facts, extents]) => ({ facts, bytes: bytesOf(extents) }));
+}
+
+function meets(one: Extent, other: Extent): boolean {
+  return (
+    one.facts === other.facts && Math.max(one.start, other.start) < Math.min(one.end, other.end)
+  );
 }
 
 /** Bytes of extents that may overlap. */

@@ -39,7 +39,8 @@ export class Settling implements Outcome {
     for (const parent of parents) {
       const inherited = parent.fault === undefined ? await parent.done : parent.fault;
       if (inherited === null) continue;
-      if (found !== null) found.reported = true;
+      // What the batch that has not run computes later may hide it.
+      if (found !== null && inherited.batch === undefined) found.reported = true;
       this.fault = inherited;
       return inherited;
     }

@@ -6,6 +6,7 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
+import { notRun, Settling } from "../../../js/dist/webgpu/faults.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
 import { addSlot, extentOf, slotOf } from "../../../js/dist/webgpu/references.js";
@@ -486,6 +487,18 @@ test("updates of formulas take what their parameters are given in a call", () =>
   const uses = (tensor) => inPlace._uses(extentOf(tensor._managed), true);
   assert.deepEqual([a, b, c].map(uses), [true, false, true]);
   for (const one of [batch, host, x, y, passes, many, inPlace, a, b, c]) one.release();
+});
+
+test("an error is reported beside that of a batch that has not run, which may end", async () => {
+  const other = { fault: { error: new Error("other"), reported: false } };
+  for (const [parent, reported] of [
+    [notRun({}), false],
+    [other, true],
+  ]) {
+    const own = { error: new Error("own"), reported: false };
+    const found = await new Settling(Promise.resolve(own), [parent]).done;
+    assert.deepEqual([found, own.reported], [parent.fault, reported]);
+  }
 });
 
 test("a run ends the errors of the results that it computes, and of no others", async () => {

@@ -84,6 +84,8 @@ class Calls[Each: Recorded]:
                 raise _core.ReleasedError("the batch was released meanwhile")
             old = calls[index]
             kernel, merged = old.kernel, list(old.args)
+            if counts[0] and kernel.params:
+                raise ValueError(messages.own_workgroups(kernel.label))
             params = dict(enumerate(kernel.params or [True] * len(merged)))
             count = sum(map(bool, params.values()))
             bound = [at - [*kernel.params[: max(at, 0)]].count(False) for at in places]
@@ -99,10 +101,24 @@ class Calls[Each: Recorded]:
             call = self._change(old, counts if counts[0] else old.counts, merged, bound)
             if calls[index] is old:
                 calls[index] = call
+                self._disown(old, calls[: index + 1])
                 if call.holds is not old.holds:
                     old.release()
                 return
             # Another thread, or a finalizer, has changed it meanwhile: again, from that.
+
+    def _disown(self, old: Each, calls: Sequence[Each]) -> None:
+        """Results that no call up to the changed one computes any more: a run does not
+        end their errors."""
+        left = [part for call in calls for part in call.writes]
+        for part in old.writes:
+            fault = part.fault()
+            if (
+                isinstance(fault, NotRun)
+                and fault.ends(part.slot.faults, self.mark)
+                and not any(map(part.meets, left))
+            ):
+                fault.batch = object()
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         part = View(tensor).part()

@@ -15,6 +15,10 @@ def overlap(first: object, second: object) -> str:
     return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
 
 
+def own_workgroups(label: object) -> str:
+    return f'the workgroups of kernel "{label}" follow from its shapes: leave them out'
+
+
 def no_argument(label: object, count: object, index: object) -> str:
     return f'kernel "{label}" has {count} arguments that can change, not number {index}: record another batch'
 

@@ -268,7 +268,17 @@ export async function results_of_a_batch_that_has_not_run_are_errors(context) {
   equal(await valuesOf(z), [1, 1]);
   gone.release();
   await refused(lost);
-  done(batch, y, part, later, z, lost);
+  let moved;
+  const other = webgpu.batch(device).record(() => {
+    moved = plus.run([x, 4]);
+    plus.run([moved, 1, moved]);
+  });
+  const message = /the workgroups of kernel "kernel" follow from its shapes: leave them out/;
+  await throws(() => other.update(0, { workgroups: 1 }), "RangeError", message);
+  other.update(0, { args: { 2: kept } }); // nothing computes what the second adds to
+  other.run();
+  await refused(moved);
+  done(batch, other, y, part, later, z, lost, moved);
 }
 
 export async function updates_change_numbers_tensors_and_workgroups(context) {

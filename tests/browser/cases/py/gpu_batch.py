@@ -161,6 +161,8 @@ async def test_a_formula_is_recorded_for_its_shapes():
                     b.update(call, {0: other})
         with pytest.raises(ValueError, match="for other shapes"):
             b.update(0, {1: same})
+        with pytest.raises(ValueError, match='of kernel "plus" follow from its shapes'):
+            b.update(0, workgroups=1)
         with pytest.raises(
             ValueError, match="has 2 arguments that can change, not number 2"
         ):
@@ -330,9 +332,12 @@ async def test_results_of_a_batch_that_has_not_run_are_errors(device):
                 await one.to_host()
         with dlw.webgpu.batch() as gone:
             lost = plus(x, 1)
-        gone.release()
+            dlw.webgpu.Kernel(ADD)(x, lost)
+        gone.update(0, {2: kept})  # nothing computes what the second adds to
+        gone.run()
         with refused():
             await lost.to_host()
+        gone.release()
         for one in b, other, before, y, s, later, z, changed, never, lost:
             one.release()
 
