@@ -1,0 +1,74 @@
+"""Packages beside the bridge: what they import, and their wheels."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import check_packages
+import wheels
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_packages_and_the_bridge_know_no_more_of_each_other():
+    assert [*check_packages.complaints()] == []
+
+
+def test_other_imports_and_names_are_refused(tmp_path, monkeypatch):
+    files = {
+        "packages/beside/py/beside/one.py": "import dlpack_web._core\n"
+        "from dlpack_web import Tensor, _arrow\nfrom dlpack_web.internal import CPU\n",
+        "packages/beside/py/beside/two.py": "def f():\n    from dlpack_web._kernels.kernel import Kernel\n",
+        "py/dlpack_web/internal.py": f"__all__ = {[f'n{i}' for i in range(40)]}\n",
+        "py/dlpack_web/backends.py": f"__all__ = {[f'm{i}' for i in range(6)]}\n",
+        "py/dlpack_web/_hints.py": "WAY = 'use dlpack_web_beside'\n",
+        "py/dlpack_web/_moved.py": "WAY = 'use dlpack_web_beside'\n",
+        "js/src/core/hints.ts": "// dlpack-web-beside\n",
+    }
+    for path, text in files.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.setattr(check_packages, "ROOT", tmp_path)
+    assert [re.sub(", which.*", "", each) for each in check_packages.complaints()] == [
+        "packages/beside/py/beside/one.py:1: imports dlpack_web._core",
+        "packages/beside/py/beside/one.py:2: imports dlpack_web._arrow",
+        "packages/beside/py/beside/two.py:2: imports dlpack_web._kernels.kernel",
+        "dlpack_web.backends and dlpack_web.internal have 46 names, and 45 are allowed",
+        "py/dlpack_web/_hints.py:1: names the package beside",
+        "js/src/core/hints.ts:1: names the package beside",
+    ]
+
+
+def test_wheels_of_packages_install_on_their_own(tmp_path):
+    """They ask for the bridge of their own version, and for nothing from an index that is not said."""
+    wheels.packages(tmp_path)
+    names = json.loads((tmp_path / "packages.json").read_text())
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert {f"packages/{name.removeprefix('dlpack-web-')}" for name in names} == {
+        path.parent.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("packages/*/pyproject.toml")
+    }
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    target = tmp_path / "installed"
+    files = [tmp_path / file for file in names.values()]
+    subprocess.run([*pip, "--target", target, *files], check=True)
+    for name, file in names.items():
+        with zipfile.ZipFile(tmp_path / file) as wheel:
+            (metadata,) = (
+                each for each in wheel.namelist() if each.endswith("METADATA")
+            )
+            text = wheel.read(metadata).decode()
+        assert f"Version: {version}\n" in text
+        assert f"Requires-Dist: dlpack-web=={version}\n" in text
+        module = name.replace("-", "_")
+        source = ROOT / "packages" / name.removeprefix("dlpack-web-") / "py" / module
+        there = {path.name for path in (target / module).iterdir()} - {"__pycache__"}
+        assert there == {path.name for path in source.iterdir()} - {"__pycache__"}
+        public = (target / module / "__init__.py").read_text()
+        assert public.startswith('"""'), "the public docstring stays"
+        assert "#: " not in public, "comments do not"
