@@ -38,10 +38,12 @@ def each(rows: Iterable[Any], template: str, end: str = "\n") -> str:
 
 
 def export(comment: str, name: str, value: Any) -> str:
-    return f"/** {comment} */\nexport const {name} = {json.dumps(value)};\n\n"
+    return f"/** {comment} */\nexport const {name} = {json.dumps(value, ensure_ascii=False)};\n\n"
 
 
-TYPES, WEBGPU, DLPACK, WGSL = map(read, ("dtypes", "webgpu", "dlpack", "wgsl"))
+TYPES, WEBGPU, DLPACK, WGSL, HINTS = map(
+    read, ("dtypes", "webgpu", "dlpack", "wgsl", "hints")
+)
 DEVICES: list[dict[str, Any]] = DLPACK["devices"]
 HOSTS = [row for row in DEVICES if row.get("host")]
 DTYPES: list[dict[str, Any]] = TYPES["dtypes"]
@@ -63,6 +65,12 @@ for code in TYPES["codes"]:
         bits = sum(1 << each["bits"].bit_length() - 1 for each in rows)
         widths = bits if numbered else row["bits"]
         NUMBERED.append(f'X({code}, "{name}", {numbered:d}, {widths:#x})')
+
+INSTEAD: dict[str, dict[str, str]] = {"py": {}, "js": {}}
+for row in HINTS["tensor"]:
+    for language in row.keys() - {"names"}:
+        known = INSTEAD[language].get(row[language], "")
+        INSTEAD[language][row[language]] = f"{known} {row['names']}".strip()
 
 FILES: dict[str, str] = {}
 FILES["wasm/generated.h"] = f"""\
@@ -106,7 +114,10 @@ const {{ Float16Array = Uint16Array }} = globalThis as unknown as {{ Float16Arra
 export const DTYPES = [
 {each(DTYPES, '["{name}", {number}, {bits}{view}],')}
 ] as const;
-"""
+{export("What to use instead, and the names that a Tensor lacks.", f"INSTEAD: {STRINGS}", INSTEAD["js"])}"""
+FILES["js/src/webgpu/hints/generated.ts"] = export(
+    "Options of a request by WebGPU's names in its descriptor.", f"REQUEST: {STRINGS}", HINTS["request"]
+) + export("What lines of other languages have, and the WGSL for it.", f"HELP: {STRINGS}", HINTS["wgsl"])
 FILES["js/src/core/dlpack.ts"] = f"""\
 /** `DLDeviceType`. */
 {each((row for row in DEVICES if "js" in row), "export const {js} = {value};")}
@@ -124,6 +135,7 @@ FILES["js/src/open/generated.ts"] = (
     export("In .npy files, by dtypes.", f"NPY: {STRINGS}", TYPES["npy"])
     + export("By safetensors' names.", f"SAFETENSORS: {STRINGS}", TYPES["safetensors"])
     + export("Bits, not loaded.", f"SUB_BYTE: {NUMBERS}", TYPES["safetensors_sub_byte"])
+    + export("What ml_dtypes writes.", f"ML_DTYPES: {STRINGS}", HINTS["ml_dtypes"])
 )
 FILES["js/src/onnxruntime/generated.ts"] = export(
     "onnxruntime's words for TensorProto.DataType.",
@@ -204,6 +216,11 @@ class Limits(TypedDict, total=False):
 
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
+# What to say of mistakes: see tools/tables/hints.toml.
+INSTEAD = {INSTEAD["py"]}
+ML_DTYPES = {HINTS["ml_dtypes"]}
+REQUEST = {HINTS["request"]}
+HELP = {HINTS["wgsl"]}
 '''
 FILES["py/dlpack_web/_backends/model/messages.py"] = messages_of("js/src/webgpu")
 FILES["py/dlpack_web/_backends/interface.pyi"] = (

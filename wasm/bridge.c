@@ -233,10 +233,11 @@ static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
   if (dlw_check_mask(arg) < 0) return NULL;
   PyObject *name = PyType_GetQualName(Py_TYPE(arg));
   if (name == NULL) return NULL;
+  int awaits = PyType_GetSlot(Py_TYPE(arg), Py_am_await) != NULL;
   PyErr_Format(PyExc_TypeError,
-               "argument %zd has type %U; a kernel takes Tensors, for example "
+               "argument %zd has type %U%s; a kernel takes Tensors, for example "
                "dlpack_web.from_dlpack(x, device='webgpu'), and numbers",
-               position, name);
+               position, name, awaits ? " (await it)" : "");
   Py_DECREF(name);
   return NULL;
 }

@@ -17,7 +17,9 @@ static PyObject *core_from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *
   if (nargs != 1) {
     return PyErr_Format(
         PyExc_TypeError,
-        "from_dlpack() takes exactly one positional argument (%zd given)", nargs);
+        "from_dlpack() takes exactly one positional argument (%zd given); others are "
+        "keywords, such as device=",
+        nargs);
   }
   PyObject *given[KEYWORDS] = {Py_None, Py_None, Py_None};
   if (dlw_parse_keywords("from_dlpack", args + 1, names, keywords, KEYWORDS, given) <

@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args, overload
 from ._arrow import Masked
 from ._backends import javascript
 from ._tensor.device import CPU, Device, await_default_device, parse_device
+from ._tensor.hints import awaited
 from ._tensor.tensor import Tensor, share
 
 Name = Literal[
@@ -159,6 +160,7 @@ class Adapter:
         return target
 
 
+@awaited("the adapter is not made", "dlw.adapter(…)")
 async def adapter(name: Name, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded. Afterwards `from_js` takes
     the library's tensors, too.

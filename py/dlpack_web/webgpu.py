@@ -30,6 +30,7 @@ from ._tensor.device import (
     parse_device,
     webgpu_device,
 )
+from ._tensor.hints import awaited
 from ._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class DeviceOptions(Limits, total=False):
     label: str
 
 
+@awaited("the device is not requested", "dlw.webgpu.request_device(…)")
 async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
     """A GPUDevice of the browser, or of wgpu, registered for tensors.
 
@@ -140,6 +142,7 @@ def use_device(gpu_device: Any) -> Device:
     return webgpu_device(default().use_device(gpu_device))
 
 
+@awaited("the device is not requested", "dlw.webgpu.share_device(…)")
 async def share_device(
     *,
     ort: Any = None,
@@ -210,6 +213,7 @@ def stats() -> list[dict[str, Any]]:
     return all_stats()
 
 
+@awaited("the image is not uploaded", "dlw.webgpu.from_image(…)")
 async def from_image(
     source: Any,
     device: str | tuple[int, int] = "webgpu",
@@ -441,6 +445,7 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     await javascript.finish(promise)
 
 
+@awaited("the image is not read", "dlw.webgpu.to_image(…)")
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":
     """The pixels of a Tensor as Pillow and others take them. On a page, `to_canvas` draws
     without the CPU.

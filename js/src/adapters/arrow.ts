@@ -465,6 +465,7 @@ export function toArrow<L extends Arrow>(
   x: Exchangeable,
   { copy, valid }: ToArrowOptions = {},
 ): L["Vector"]["prototype"] {
+  common.checkLibrary(arrow, "makeVector", "the module apache-arrow");
   return keeping(common.onCPU("Arrow", fit(x, { copy })), (held) => {
     const { dtype, shape, size } = held;
     common.checkDType("Arrow", dtype, Object.keys(CLASSES));

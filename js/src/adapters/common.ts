@@ -9,10 +9,10 @@ import { shared } from "../core/realm.js";
 import { releasing } from "../core/releasing.js";
 import { sameShape, sizeOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
-import { Tensor } from "../core/tensor.js";
+import { isTensor, Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import { checkRequest } from "../exchange/produce.js";
-import { isExchangeable, take } from "../exchange/take.js";
+import { adapterHint, isExchangeable, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
 import { checkAlive, useDevice as register } from "../webgpu/device.js";
 import { checkFault, GRACE_MS } from "./faults.js";
@@ -193,7 +193,14 @@ export function makeExchangeable<V>(
  */
 export function takeOther(x: unknown, needed: string, { copy }: TakeOptions): Tensor {
   if (isExchangeable(x)) return take(x, { copy });
-  throw new TypeError(`${needed} is needed, not ${tagOf(x)}`);
+  throw new TypeError(`${needed} is needed, not ${tagOf(x)}${adapterHint(x)}`);
+}
+
+/** Throws TypeError unless the first argument is the library's object, which has a member. */
+export function checkLibrary(given: unknown, member: string, needed: string): void {
+  if (member in Object(given)) return;
+  const shown = isTensor(given) ? given.toString() : tagOf(given);
+  throw new TypeError(`the first argument must be ${needed}, not ${shown}`);
 }
 
 // --- elements on the CPU ------------------------------------------------------------------------------
@@ -272,9 +279,11 @@ export function storedName(library: string, tensor: Tensor, dtype?: "bool"): str
 /** Throws UnsupportedError for a dtype that a library lacks. */
 export function checkDType(library: string, given: string, supported: readonly string[]): void {
   if (supported.includes(given)) return;
+  const way = given.startsWith("complex")
+    ? "give its real and imaginary parts, in NumPy x.view('float32')"
+    : "convert it first, e.g. in NumPy with astype()";
   throw new UnsupportedError(
-    `${library} has no ${given} there: it takes ${supported.join(", ")}; convert it first, e.g. ` +
-      "in NumPy with astype()",
+    `${library} has no ${given} there: it takes ${supported.join(", ")}; ${way}`,
     { given, needed: supported },
   );
 }

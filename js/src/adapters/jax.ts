@@ -35,6 +35,7 @@ export interface JaxArray {
 const ON_GPU = ["float32", "int32", "uint32", "float16", "bool"];
 const ON_CPU = [...ON_GPU, "float64"];
 /** jax-js also copies from buffers, when it reads their elements. */
+const MODULE = "the module @jax-js/jax";
 const STORAGE_COPY_SRC = 128 | 4;
 
 /**
@@ -45,6 +46,7 @@ const STORAGE_COPY_SRC = 128 | 4;
  * @throws DeviceError if jax-js runs on another device already; DeviceLostError
  */
 export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
+  common.checkLibrary(jax, "init", MODULE);
   return common.inTurn(jax.Array ?? jax, async () => {
     await common.checkUsable(device);
     if (deviceOf(jax) === undefined) {
@@ -164,6 +166,7 @@ export function toJax<L extends Jax>(
   x: Exchangeable,
   { copy, dtype }: common.GiveOptions & { dtype?: "bool" | undefined } = {},
 ): L["Array"]["prototype"] {
+  common.checkLibrary(jax, "Array", MODULE);
   return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
     const name = common.storedName("jax-js", held, dtype);
     if (!held.device.gpu) return giveCPU(jax, held, name, copy);

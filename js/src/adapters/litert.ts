@@ -63,6 +63,7 @@ export async function useDevice(litert: LiteRT, device: GPUDevice): Promise<void
 }
 
 function defaultOf(litert: LiteRT): LiteRTTensor["environment"] {
+  common.checkLibrary(litert, "getDefaultEnvironment", "the module @litertjs/core");
   try {
     return litert.getDefaultEnvironment();
   } catch (cause) {

@@ -142,6 +142,7 @@ export function toMat<L extends OpenCV>(
   x: Exchangeable,
   { copy }: common.GiveOptions = {},
 ): InstanceType<L["Mat"]> {
+  common.checkLibrary(cv, "Mat", "the module OpenCV.js");
   // Where a copy is asked for, it is made once, into the Mat.
   return releasing(common.onCPU("OpenCV.js", take(x, copy === false ? { copy } : {})), (held) => {
     const shared = copy ? undefined : partOf(cv, held);

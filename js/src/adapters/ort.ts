@@ -44,6 +44,7 @@ export interface Provider {
 }
 
 const LIBRARY = "onnxruntime-web";
+const MODULE = "the module onnxruntime-web";
 
 // --- devices ----------------------------------------------------------------------------------------
 
@@ -71,6 +72,7 @@ const told = new WeakMap<object, Told>();
  * another; DeviceLostError
  */
 export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> {
+  common.checkLibrary(ort, "env", MODULE);
   const { webgpu } = ort.env;
   if (!webgpu) throw new DeviceError("this build of onnxruntime-web has no WebGPU");
   return common.inTurn(webgpu, async () => {
@@ -311,6 +313,7 @@ export function toOrt<L extends Ort>(
   x: Exchangeable,
   { copy }: common.GiveOptions = {},
 ): InstanceType<L["Tensor"]> {
+  common.checkLibrary(ort, "Tensor", MODULE);
   return keeping(fit(x, { copy, needs: { offset: 0, padTo: 16 } }), (held) => {
     if (held.padded) {
       throw new UnsupportedError(

@@ -40,6 +40,7 @@ export interface TfTensor {
 }
 
 const LIBRARY = "TensorFlow.js";
+const MODULE = "the module @tensorflow/tfjs-core";
 const DTYPES = ["float32", "int32", "bool"];
 const STORAGE_COPY_SRC = 128 | 4;
 /** What TensorFlow.js itself registers its webgpu backend with. */
@@ -54,6 +55,7 @@ const PRIORITY = 3;
  * @throws DeviceError if the backend is missing, or runs on another device; DeviceLostError
  */
 export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
+  common.checkLibrary(tf, "engine", MODULE);
   const factory = tf.findBackendFactory("webgpu");
   if (!factory) {
     throw new DeviceError(
@@ -229,6 +231,7 @@ export function toTfjs<L extends Tf>(
   x: Exchangeable,
   { copy, dtype }: common.GiveOptions & { dtype?: "bool" | undefined } = {},
 ): L["Tensor"]["prototype"] {
+  common.checkLibrary(tf, "engine", MODULE);
   const backend = tf.backend();
   const { held, name } = fitFor(backend, x, copy, dtype);
   return keeping(held, () => {

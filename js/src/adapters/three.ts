@@ -122,6 +122,7 @@ const IN_TEXTURES = Object.keys(TYPES).slice(0, 3);
  * @throws DeviceError if it has started on another device, or on WebGL
  */
 export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<void> {
+  common.checkLibrary(renderer, "backend", "a WebGPURenderer");
   const { backend } = renderer;
   if (!backend.device && backend.parameters) backend.parameters.device = device;
   await renderer.init?.();
@@ -296,6 +297,7 @@ export function toThree<L extends Three, K extends Kind = "BufferAttribute">(
   x: Exchangeable,
   options: ToThreeOptions<K> = {},
 ): InstanceType<NonNullable<L[K]>> {
+  common.checkLibrary(three, "BufferAttribute", "the module three");
   const { copy, kind, renderer, usage = STORAGE } = options;
   return keeping(fit(x, { copy, needs: { offset: 0, usage } }), (held) => {
     if (kind && kind !== "BufferAttribute") return giveTexture(three, held, kind);

@@ -7,7 +7,7 @@ import { quietly } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { type GiveOptions, makeExchangeable, type TakeOptions } from "./common.js";
+import { checkLibrary, type GiveOptions, makeExchangeable, type TakeOptions } from "./common.js";
 import {
   fromOrt,
   type Ort,
@@ -57,7 +57,9 @@ export async function useDevice(
 }
 
 /** The copy of onnxruntime-web that transformers.js uses, which it does not export. */
-function ortOf({ Tensor: Class, env }: Transformers): Ort {
+function ortOf(transformers: Transformers): Ort {
+  checkLibrary(transformers, "env", "the module @huggingface/transformers");
+  const { Tensor: Class, env } = transformers;
   const { ort_tensor: inner } = new Class("uint8", new Uint8Array(0), [0]);
   return { Tensor: inner.constructor, env: env.backends.onnx ?? {} };
 }

@@ -4,6 +4,7 @@
  * holds a name.
  */
 import { CPU } from "./dlpack.js";
+import { INSTEAD } from "./generated.js";
 
 interface Tensorlike {
   readonly device?: { readonly type: number };
@@ -16,24 +17,8 @@ export type NotArray = "a Tensor is not an array: use tensor.data or tensor.copy
 /** The properties that code reads first of an array. */
 const ARRAYS = /^(length|byteLength|0|[1-9]\d*)$/;
 
-/** What to use instead of names that tensors of other libraries, or of Python, have. */
-const INSTEAD: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    "use its data, or webgpu.ElementwiseKernel and ReductionKernel, since it computes nothing":
-      "abs add argMax argmax div dot exp log matMul matmul max mean min mul neg pow relu sqrt sub sum",
-    "use data or copy(), or on a GPU await read()":
-      "array arraySync dataSync get numpy toArray tolist",
-    "use Tensor.from(new Float32Array(n), { shape }), or bridge.empty(shape)": "fill ones zeros",
-    "use reshape(shape)": "expandDims flatten ravel squeeze unsqueeze view",
-    "use permute([1, 0])": "T transpose",
-    "use to(device, { dtype })": "asType astype cast",
-    "use Tensor.from(tensor), or copy()": "clone",
-    "use release()": "dispose",
-    "use console.log(tensor)": "print",
-    "use shape": "dims",
-    "use ndim": "rank",
-    'fromArrow(…, { nulls: "mask" }) returns which elements are valid': "validity",
-  }).flatMap(([way, names]) => names.split(" ").map((name) => [name, way] as const)),
+const WAYS = new Map(
+  Object.entries(INSTEAD).flatMap(([way, names]) => names.split(" ").map((name) => [name, way])),
 );
 
 /** Throws an error that says what to use instead of the tensor. */
@@ -65,7 +50,7 @@ export const notArray: object = new Proxy(
       if (typeof key === "string" && ARRAYS.test(key) && tensor.device) {
         refuse(tensor, `is not an array and has no ${key}`);
       }
-      const way = INSTEAD.get(key as string);
+      const way = WAYS.get(key as string);
       if (way && tensor.device) throw new TypeError(`a Tensor has no ${key as string}: ${way}`);
       return Reflect.get(target, key, tensor);
     },

@@ -1,23 +1,23 @@
 import type { DTypeName } from "./dtype.js";
-import { textOf } from "./errors.js";
+import { tagOf, textOf } from "./errors.js";
 import type { GPUDevice } from "./globals.js";
 
 /** All names of options; 0 for those that are not for users. */
 export type Names<O> = { readonly [name in keyof O]-?: 0 | 1 };
 
 /**
- * Throws TypeError for options that would be ignored: values other than objects, such as a bare
- * shape, and unknown names.
+ * Throws TypeError for options that would be ignored: values other than plain objects, such as a
+ * bare shape or an adapter, and unknown names.
  *
  * @param names - null: they are checked elsewhere
  */
 export function checkOptions<O>(
-  options: unknown,
+  options: object,
   of: string,
   names: Names<O> | null,
   example: string,
 ): void {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+  if (tagOf(options) !== "[object Object]") {
     throw new TypeError(
       `the options of ${of} must be an object, e.g. { ${example} }, not ${textOf(options)}`,
     );

@@ -93,7 +93,7 @@ function noTensor(x: unknown): TypeError {
   );
 }
 
-/** What distinguishes the tensors of libraries, in the order of checking. */
+/** What distinguishes tensors of libraries, and others, in the order of checking. */
 const ADAPTERS = {
   ort_tensor: "transformers",
   liteRtTensorBuffer: "litert",
@@ -104,12 +104,16 @@ const ADAPTERS = {
   itemSize: "three",
   stride: "ndarray",
   elemSize1: "opencv",
+  numRows: "arrow",
+  data: "Tensor.fromTypedArray(data, { shape })",
+  width: "webgpu.fromImage()",
 };
 
-/** The end of a message: the adapter that makes a tensor of a library's. */
+/** The end of a message: what makes a tensor of it. */
 export function adapterHint(x: unknown): string {
   for (const [key, name] of Object.entries(ADAPTERS)) {
-    if (key in Object(x)) return `; "dlpack-web/${name}" makes one of it`;
+    if (key in Object(x))
+      return `; ${/\(/.test(name) ? name : `"dlpack-web/${name}"`} makes one of it`;
   }
   return "";
 }

@@ -1,6 +1,6 @@
 import { type DType, dtypeNamed } from "../core/dtype.js";
 import { bounded, cut, UnsupportedError } from "../core/errors.js";
-import { NPY, SAFETENSORS, SUB_BYTE } from "./generated.js";
+import { ML_DTYPES, NPY, SAFETENSORS, SUB_BYTE } from "./generated.js";
 
 /** Kinds that `.npy` files have and DLPack lacks. */
 const KINDS: Record<string, string> = {
@@ -11,9 +11,7 @@ const KINDS: Record<string, string> = {
   T: "strings",
   M: "times: save their counts, x.view('int64')",
   m: "time spans: save their counts, x.view('int64')",
-  V:
-    "structures or raw bytes: save each field, or x.view('uint8'); if ml_dtypes made them, give their " +
-    'dtype: "bfloat16"',
+  V: "structures or raw bytes: save each field, or x.view('uint8')",
 };
 
 /** The dtype of a `descr` in the header of a `.npy` file, "<f4"; or why DLPack has none. */
@@ -26,11 +24,10 @@ export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
   const because = (why: string) => ({ why: `has elements of dtype "${cut(descr)}", ${why}` });
   if (found === undefined) {
     const kind = Object.hasOwn(KINDS, code.slice(0, 1)) ? KINDS[code[0] as string] : undefined;
-    const lacks =
-      code === "f1"
-        ? 'which ml_dtypes writes: give the dtype "float8_e5m2"'
-        : "which DLPack lacks: save it with another one";
-    return because(kind ? `which are ${kind}` : lacks);
+    const lacks = kind ? `are ${kind}` : "DLPack lacks: save it with another one";
+    const raw = Object.hasOwn(ML_DTYPES, code) && ML_DTYPES[code];
+    const way = raw ? `; if ml_dtypes made them, give their dtype, such as "${raw}"` : "";
+    return because(`which ${lacks}${way}`);
   }
   const type = dtypeNamed(found);
   // One byte has no order; wider elements without an order are ambiguous.

@@ -43,3 +43,10 @@ export const SAFETENSORS: Record<string, string> = {
 
 /** Bits, not loaded. */
 export const SUB_BYTE: Record<string, number> = { F4: 4, F6_E2M3: 6, F6_E3M2: 6 };
+
+/** What ml_dtypes writes. */
+export const ML_DTYPES: Record<string, string> = {
+  V1: "float8_e4m3fn",
+  V2: "bfloat16",
+  f1: "float8_e5m2",
+};

@@ -3,6 +3,7 @@ import type { GPUBuffer, GPUError, GPUShaderModule } from "../core/globals.js";
 import { nameOf } from "./device.js";
 import { failure, setSite } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
+import { HELP } from "./hints/generated.js";
 import type { DeviceRecord } from "./state.js";
 
 /** The error for a shader that does not compile, with each message under its line. */
@@ -20,7 +21,8 @@ export async function explain(
   const lines = places.map(({ where, line, column }, i) => {
     const row = source[line - 1] ?? "";
     const caret = `${" ".repeat(Math.max(column - 1, 0))}^`;
-    return `${where}:${column}: ${errors[i]?.message}\n${row}\n${caret}${helpFor(row)}`;
+    const said = `${where}:${column}: ${errors[i]?.message}`;
+    return `${said}\n${row}\n${caret}${helpFor(row, said)}`;
   });
   const text = lines.length > 0 ? lines.join("\n") : cause.message;
   return kernelError(record, `compiling kernel "${label}"`, label, text, cause, places[0]?.number);
@@ -50,17 +52,12 @@ export function placeIn(
   return { where: `generated source, line ${line}`, line, column, number: undefined };
 }
 
-/** What other languages have and WGSL has not, and what to write (Python's are in _backends/model/wgsl.py). */
-const HELP: readonly (readonly [RegExp, string])[] = [
-  [/\*\*/, "WGSL has no **: write pow(x, 2.0)"],
-  [/\b(?:np|numpy|math|torch|jnp|cp|tf)\.\w/i, "functions of WGSL have no prefix: write sin(x)"],
-  [/\?[^:]*:|\bif\b[^{]*\belse\b/, "a choice of values is select(otherwise, value, condition)"],
-  [/\b(?:and|or|not|True|False)\b/, "WGSL has && || ! true false"],
-];
-
-/** A line of help for a row that does not compile; "" without any. */
-export function helpFor(row: string): string {
-  const found = HELP.find(([written]) => written.test(row));
+/** A line of help for a row that does not compile; "" without any. `said`: where, and the compiler's message. */
+export function helpFor(row: string, said = ""): string {
+  const text = `${row}\n${said}`;
+  const found = Object.entries(HELP).find(([written]) =>
+    new RegExp(`^[^\\n]*?(?:${written})`).test(text),
+  );
   return found ? `\nhelp: ${found[1]}` : "";
 }
 

@@ -329,7 +329,7 @@ export class Kernel {
     if (bindings === null)
       throw refuse(
         // In Python: unknown_bindings()
-        "its bindings cannot be read from the source",
+        "its bindings are not buffers in @group(0), numbered from @binding(0) on",
       );
     if (workgroup === null)
       throw refuse(
@@ -354,8 +354,8 @@ export class Kernel {
     const invocations = countOf(arg, binding);
     if (invocations === null)
       throw refuse(
-        // In Python: unknown_elements(index)
-        `its binding ${index} is not an array<…> of known elements`,
+        // In Python: unknown_elements(index, value)
+        `the elements of its binding ${index}, ${binding.value}, are unknown`,
       );
     return [Math.max(1, Math.ceil(invocations / x))];
   }

@@ -4,6 +4,7 @@ import { checkOptions } from "../core/options.js";
 import { shared } from "../core/realm.js";
 import { useDevice } from "./device.js";
 import { DEFAULT_FEATURES, DEFAULT_LIMITS, type LimitName } from "./generated.js";
+import { REQUEST } from "./hints/generated.js";
 import { state } from "./state.js";
 
 /**
@@ -126,6 +127,30 @@ function readRequest(options: RequestDeviceOptions): Request {
   return { ...limits, features, powerPreference, label };
 }
 
+/** The pairs of neighbouring letters of a name, in whichever style it is written. */
+const pairsOf = (name: string) => {
+  const letters = name.toLowerCase().replace(/[^a-z0-9]/g, "");
+  return new Set([...letters].slice(1).map((letter, i) => letters[i] + letter));
+};
+
+/** What to write for an option that there is not: the name that shares most pairs with it, and half of all at least. */
+function nearest(name: string, limits: object): string {
+  const known = ["features", "powerPreference", "label", ...Object.keys(REQUEST)];
+  for (const limit in limits) known.push(limit);
+  const pairs = pairsOf(name);
+  const shares = known.map((each) => {
+    const own = pairsOf(each);
+    return (2 * [...own].filter((pair) => pairs.has(pair)).length) / (own.size + pairs.size);
+  });
+  const most = Math.max(...shares);
+  const near = known[shares.indexOf(most)] as string;
+  return most < 0.5
+    ? // In Python: any_option()
+      "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
+    : // In Python: use_option(name)
+      `use ${REQUEST[near] ?? near}`;
+}
+
 const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
 
 /** Implements `webgpu.requestDevice`. */
@@ -138,11 +163,17 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
   const said = Object.entries(limits).filter(([, asked]) => asked !== undefined);
   for (const [name, asked] of Object.entries({ ...DEFAULT_LIMITS, ...Object.fromEntries(said) })) {
     const limit = limitOf(adapter, name);
-    if (typeof limit !== "number" || typeof asked !== "number") {
+    if (typeof limit !== "number") {
+      const way = nearest(name, adapter.limits);
+      throw new TypeError(
+        // In Python: no_option(name, way)
+        `a request of a device has no option ${name}: ${way}`,
+      );
+    }
+    if (typeof asked !== "number") {
       throw new TypeError(
         // In Python: no_limit(name, given)
-        `${name}: ${textOf(asked)} is not a number for a limit of WebGPU; options are such limits by ` +
-          "name, for example maxBufferSize, and features, powerPreference, label",
+        `${name}: ${textOf(asked)} is not a number for a limit of WebGPU`,
       );
     }
     if (!(asked >= 0)) {

@@ -329,8 +329,10 @@ export function parseShader(wgsl: string, entry: string): Shader {
     else if (kind === "const" && equals > 0) {
       const value = source.number(rest.slice(equals));
       if (value !== null) source.numbers.set(name, value);
-    } else if (kind === "fn" && name === entry) size = attributes.get("workgroup_size");
-    else if (kind === "var" && attributes.size > 0) variables.push(declaration);
+    } else if (kind === "fn" && name === entry) {
+      // Without a size it does not compile: that error says more than one about workgroups.
+      size = attributes.get("workgroup_size") ?? ["1"];
+    } else if (kind === "var" && attributes.size > 0) variables.push(declaration);
   }
   return { bindings: bindingsOf(source, variables), workgroup: workgroupOf(source, size) };
 }

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
-from .._layout import MAX_NDIM, NPY, SAFETENSORS, SUB_BYTE
+from .._layout import MAX_NDIM, ML_DTYPES, NPY, SAFETENSORS, SUB_BYTE
 from .._layout.dtype import DType
 from .._layout.text import bounded, shown
 
@@ -38,8 +38,7 @@ _KINDS = {
     "T": "strings",
     "M": "times: save their counts, x.view('int64')",
     "m": "time spans: save their counts, x.view('int64')",
-    "V": "structures or raw bytes: save each field, or x.view('uint8'); if ml_dtypes made "
-    "them, give their dtype: 'bfloat16'",
+    "V": "structures or raw bytes: save each field, or x.view('uint8')",
 }
 
 
@@ -217,10 +216,10 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
     has = f"has elements of dtype {shown(descr)}, which"
     if name is None:
         kind = _KINDS.get(code[:1])
-        lacks = "DLPack lacks: save it with another one"
-        if code == "f1":
-            lacks = "ml_dtypes writes: give the dtype 'float8_e5m2'"
-        return None, f"{has} are {kind}" if kind else f"{has} {lacks}"
+        lacks = f"are {kind}" if kind else "DLPack lacks: save it with another one"
+        raw = ML_DTYPES.get(code)
+        way = f"; if ml_dtypes made them, give their dtype, such as '{raw}'"
+        return None, f"{has} {lacks}{way if raw else ''}"
     dtype = DType(name)
     if dtype.itemsize == 1 or order == "<":
         return dtype, ""

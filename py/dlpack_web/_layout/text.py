@@ -11,10 +11,17 @@ MOST = 2000
 
 
 def type_of(x: object) -> str:
-    """The type of a value with its article: "a list", "an ndarray"."""
+    """The type of a value with its article: "a list", "an ndarray"; of an awaitable also
+    what to do."""
     name = type(x).__qualname__
     spoken = name.startswith("nd") or name[0] in "AEIOUaeiou"  # "n" is pronounced "en"
-    return f"{'an' if spoken else 'a'} {name}"
+    hint = " (await it)" if is_awaitable(x) else ""
+    return f"{'an' if spoken else 'a'} {name}{hint}"
+
+
+def is_awaitable(x: object) -> bool:
+    """Whether a value is still to be awaited; Dask's arrays are arrays, too."""
+    return hasattr(type(x), "__await__") and not hasattr(x, "shape")
 
 
 def shown(given: object, most: int = 100) -> str:

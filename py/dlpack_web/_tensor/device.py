@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from .._backends import default, owner
 from .._layout import HOST_DEVICES, DLDeviceType
+from .._layout.text import is_awaitable, type_of
 
 
 class Device(NamedTuple):
@@ -107,7 +108,7 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
         if isinstance(device, Device) and device.is_host:
             return CPU
     else:
-        given = repr(device)
+        given = type_of(device) if is_awaitable(device) else repr(device)
         if hasattr(device, "createBuffer") or hasattr(device, "create_buffer"):
             way = "use the Device that dlw.webgpu.use_device(gpu) returns"
             given = f"a GPUDevice: {way}"

@@ -8,71 +8,13 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .._layout import INSTEAD
+
 _ARRAY = "np.asarray(t), which shares its memory"
 _ON_GPU = (
     "`await t.to_host()`, which is an array, or on the GPU dlw.webgpu.ElementwiseKernel or, "
     "with gradients, tinygrad"
 )
-_A_VIEW = "use t.permute_dims(axes), a view"
-_ATTRIBUTES = {
-    "T": "use t.permute_dims((1, 0)), a view",
-    "mT": "use t.permute_dims(...), a view",
-    **dict.fromkeys(("transpose", "swapaxes", "permute"), _A_VIEW),
-    "view": "use t.reshape(shape) or t[...], which are views",
-    **dict.fromkeys(("flatten", "ravel"), "use t.reshape(-1), a view"),
-    "squeeze": "use t.reshape(shape), a view",
-    "unsqueeze": "use t[..., None], a view",
-    "expand_dims": "use t[None], a view",
-    "astype": "use t.to_device(device, dtype=...), which converts",
-    "to": "use t.to_device(device)",
-    "cuda": "use t.to_device('webgpu')",
-    "gpu": "use t.to_device('webgpu'); the GPUBuffer is t.gpu_buffer",
-    "cpu": "use t.to_device('cpu'), or await t.to_host()",
-    "data": "use t.numpy(); in JavaScript t.js.data",
-    **dict.fromkeys(("values", "to_py"), "use t.numpy()"),
-    "buffer": "use t.gpu_buffer, or memoryview(t) on the CPU",
-    "item": "use t.numpy().item()",
-    **dict.fromkeys(("tolist", "to_list", "to_pylist"), "use t.numpy().tolist()"),
-    **dict.fromkeys(
-        ("copy", "clone", "contiguous"), "use dlw.from_dlpack(t, copy=True)"
-    ),
-    **dict.fromkeys(
-        ("detach", "grad", "requires_grad"),
-        "a Tensor is only memory and has no gradient",
-    ),
-    **dict.fromkeys(("read", "get", "to_cpu"), "use await t.to_host()"),
-    **dict.fromkeys(("destroy", "dispose", "free", "close"), "use t.release()"),
-    **dict.fromkeys(("to_js", "toJs"), "use dlw.to_js(t), or t.js"),
-    "byteOffset": "use t.byte_offset",
-    "readOnly": "use t.read_only",
-    "numel": "use t.size",
-    "element_size": "use t.itemsize",
-    "dim": "use t.ndim",
-    "stride": "use t.strides, which count elements",
-    "validity": "a Tensor has no nulls: dlw.from_arrow(x, nulls='mask') returns which "
-    "elements are valid",
-    "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
-    # By these, libraries detect arrays of the array API or of pandas; a Tensor is neither.
-    "_hasna": "pandas needs an array here; use np.asarray(t)",
-    "__array_namespace__": "a Tensor does no arithmetic; use np.asarray(t)",
-}
-# Attributes of ndarrays that are neither views nor arithmetic.
-_OF_ARRAYS = {
-    *("base", "byteswap", "choose", "compress", "ctypes", "diagonal", "dump", "dumps"),
-    *("flags", "flat", "getfield", "imag", "itemset", "partition", "put", "real"),
-    *("resize", "searchsorted", "setfield", "setflags", "take", "tofile", "tostring"),
-}
-# ndarrays have these, too: libraries that use them need an array, not advice on views.
-_ALSO_OF_ARRAYS = {
-    *("T", "mT", "transpose", "swapaxes", "view", "flatten", "ravel", "squeeze"),
-    *("astype", "copy"),
-}
-_ARITHMETIC = {
-    *("sum", "mean", "min", "max", "std", "var", "prod", "argmax", "argmin", "any"),
-    *("all", "dot", "round", "clip", "sort", "cumsum", "fill", "repeat", "nonzero"),
-    "abs",
-    *("argpartition", "argsort", "conj", "conjugate", "cumprod", "ptp", "trace"),
-}
 _SCALARS = (bool, int, float, complex)
 
 
@@ -98,23 +40,18 @@ class _Missing:
     those that NumPy reads to make an array of a Tensor.
     """
 
-    def __init__(self, name: str, hint: str | None) -> None:
-        self._name, self._hint = name, hint  # None: arithmetic
+    def __init__(self, name: str, hint: str) -> None:
+        self._name, self._hint = name, hint
 
     def __get__(self, tensor: object, kind: type) -> NoReturn:
-        hint = self._hint or f"a Tensor does no arithmetic; use {_array_of(tensor)}"
-        if self._name in _ALSO_OF_ARRAYS:
-            array = "np.asarray(t)" if _is_host(tensor) else "(await t.to_host())"
-            hint += f", or {array}.{self._name}"
+        array = "np.asarray(t)" if _is_host(tensor) else "(await t.to_host())"
+        names = {"way": _array_of(tensor), "array": f"{array}.{self._name}"}
+        hint = self._hint.format_map(names)
         message = f"{kind.__name__!r} object has no attribute {self._name!r}: {hint}"
         raise AttributeError(message, name=self._name, obj=tensor)
 
 
-_MISSING = (
-    {name: f"use np.asarray(t).{name}" for name in _OF_ARRAYS}
-    | dict.fromkeys(_ARITHMETIC)
-    | _ATTRIBUTES
-)
+_MISSING = {name: hint for hint, names in INSTEAD.items() for name in names.split()}
 
 
 def _refuse_before_await(self: "Reading[Any]", *_: object, **__: object) -> NoReturn:

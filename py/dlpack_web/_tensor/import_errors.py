@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
-from .._layout.text import type_of
+from .._layout.text import is_awaitable, type_of
 from .arrays import adopt_array, named_dtype
 
 _KINDS = {
@@ -98,7 +98,7 @@ def _way(x: Any) -> str:
         return "it is a JavaScript object: use from_js(x)"
     if _is_buffer(x):
         return "it is a buffer: use from_buffer(x)"
-    if hasattr(kind, "__await__"):
+    if is_awaitable(x):
         return "its elements are not read yet: use `await x`"
     if isinstance(x, str):
         return "share its bytes with from_buffer(x.encode())"

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core
 from .._backends import is_loaded, stats
 from .._core import ReleasedError
+from .._layout.text import type_of
 from .show import escape, memory_of, size_of
 from .tensor import Tensor
 
@@ -163,6 +164,11 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
     """
     if namespace is None:
         namespace = _variables()
+    if not isinstance(namespace, Mapping):
+        raise TypeError(
+            "inspect() takes nothing, or a dict of variables, not "
+            f"{type_of(namespace)}: print(t) shows a Tensor"
+        )
     names: dict[int, list[str]] = {}
     for name, tensor in _tensors(namespace):
         names.setdefault(id(tensor), []).append(name)

@@ -235,7 +235,7 @@ def to_host(
     for each in tensors:
         if not isinstance(each, Tensor):
             raise TypeError(
-                f"to_host takes Tensors, not {type(each).__name__!r}: make one with "
+                f"to_host takes Tensors, not {type_of(each)}: make one with "
                 "dlpack_web.from_dlpack(x)"
             )
     return Reading(_to_host(tensors))

@@ -79,7 +79,7 @@ const CALLS = [
   [
     () => run(["var<storage, read_write> w: S"], [on([4])]),
     "UnsupportedError",
-    'kernel "k": its binding 0 is not an array<…> of known elements, so workgroups must be given',
+    'kernel "k": the elements of its binding 0, S, are unknown, so workgroups must be given',
   ],
   [
     () => run(["var<uniform> u: vec4f"], [5], { workgroups: 1 }),

@@ -259,7 +259,10 @@ async def from_image(
     source: Any, device_id: int, dtype: DType, channels: int
 ) -> _core.Tensor:
     if not is_js(source):
-        raise TypeError(f"from_image takes a JavaScript image, not {type_of(source)}")
+        raise TypeError(
+            f"from_image takes a JavaScript image, not {type_of(source)}: `await "
+            "js.createImageBitmap(blob)` makes one of a file"
+        )
     wanted = options({"dtype": str(dtype), "channels": channels})
     make = calls().images.fromImage
     number = site()

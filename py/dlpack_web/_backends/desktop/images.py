@@ -62,7 +62,7 @@ def _pixels(record: Record, source: Any) -> Array:
     if not isinstance(source, np.ndarray):
         raise TypeError(
             "from_image takes an array, a Pillow image or a wgpu.GPUTexture, not "
-            f"{type_of(source)}"
+            f"{type_of(source)}: PIL.Image.open(path) makes one of a file"
         )
     array = source[..., None] if source.ndim == 2 else source
     if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.dtype != np.uint8:

@@ -195,4 +195,5 @@ def _explain(source: ShaderSource, error: Exception) -> tuple[str, int | None]:
     rows = source.wgsl.split("\n")
     row = rows[line - 1] if line <= len(rows) else ""
     caret = " " * max(column - 1, 0) + "^"
-    return f"{where}:{column}: {said}\n{row}\n{caret}{help_for(row)}", number
+    said = f"{where}:{column}: {said}"
+    return f"{said}\n{row}\n{caret}{help_for(row, said)}", number

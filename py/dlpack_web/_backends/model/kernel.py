@@ -122,7 +122,7 @@ class Kernel:
         view = views[written[0].index]
         count = count_of(view, written[0]) if isinstance(view, View) else None
         if count is None:
-            raise refuse(messages.unknown_elements(written[0].index))
+            raise refuse(messages.unknown_elements(written[0].index, written[0].value))
         return max(1, -(-count // x)), 1, 1
 
     def _submit(

@@ -121,7 +121,7 @@ def needs_workgroups(label: object, why: object) -> str:
 
 
 def unknown_bindings() -> str:
-    return "its bindings cannot be read from the source"
+    return "its bindings are not buffers in @group(0), numbered from @binding(0) on"
 
 
 def unknown_workgroup() -> str:
@@ -136,12 +136,24 @@ def writes_nothing() -> str:
     return "it writes to no binding"
 
 
-def unknown_elements(index: object) -> str:
-    return f"its binding {index} is not an array<…> of known elements"
+def unknown_elements(index: object, value: object) -> str:
+    return f"the elements of its binding {index}, {value}, are unknown"
+
+
+def any_option() -> str:
+    return "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
+
+
+def use_option(name: object) -> str:
+    return f"use {name}"
+
+
+def no_option(name: object, way: object) -> str:
+    return f"a request of a device has no option {name}: {way}"
 
 
 def no_limit(name: object, given: object) -> str:
-    return f"{name}: {given} is not a number for a limit of WebGPU; options are such limits by name, for example maxBufferSize, and features, powerPreference, label"
+    return f"{name}: {given} is not a number for a limit of WebGPU"
 
 
 def negative_limit(name: object, given: object) -> str:

@@ -1,9 +1,10 @@
 """What a request asks of an adapter."""
 
+import re
 from collections.abc import Container, Iterable
 from typing import Any, NoReturn
 
-from ..._layout import DEFAULT_FEATURES, DEFAULT_LIMITS
+from ..._layout import DEFAULT_FEATURES, DEFAULT_LIMITS, REQUEST
 from . import messages
 
 # With Dawn's: memory of this process as a buffer.
@@ -50,7 +51,9 @@ class Request:
         for name, asked in limits.items():
             limit = allowed.get(name)
             is_number = isinstance(asked, int | float) and not isinstance(asked, bool)
-            if limit is None or not is_number:
+            if limit is None:
+                raise TypeError(messages.no_option(name, _nearest(name, allowed)))
+            if not is_number:
                 raise TypeError(messages.no_limit(name, asked))
             if not asked >= 0:
                 raise TypeError(messages.negative_limit(name, asked))
@@ -59,6 +62,27 @@ class Request:
                 raise BufferError(messages.above_adapter(name, asked, limit))
             required[name] = wanted
         return required
+
+
+def _pairs(name: str) -> set[str]:
+    """The pairs of neighbouring letters of a name, in whichever style it is written."""
+    letters = re.sub("[^a-z0-9]", "", name.lower())
+    return {letters[i : i + 2] for i in range(len(letters) - 1)}
+
+
+def _nearest(name: str, limits: Iterable[str]) -> str:
+    """What to write for an option that there is not: the name that shares most pairs
+    with it, and half of all at least."""
+    pairs = _pairs(name)
+
+    def share(known: str) -> float:
+        own = _pairs(known)
+        return 2 * len(own & pairs) / (len(own) + len(pairs))
+
+    near = max(("features", "powerPreference", "label", *REQUEST, *limits), key=share)
+    if share(near) < 0.5:
+        return messages.any_option()
+    return messages.use_option(REQUEST.get(near, near))
 
 
 def _refuse(name: str, needed: str, given: object) -> NoReturn:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..._layout import HELP
 from ..checks import tokens_of
 
 
@@ -331,7 +332,9 @@ def parse_shader(wgsl: str, entry: str) -> Shader:
             if value is not None:
                 source.numbers[name] = value
         elif kind == "fn" and name == entry:
-            size = attributes.get("workgroup_size", [])
+            # Without a size it does not compile: that error says more than one about
+            # workgroups.
+            size = attributes.get("workgroup_size", ["1"])
         elif kind == "var" and attributes:
             variables.append(declaration)
     return Shader(_bindings_of(source, variables), _workgroup_of(source, size))
@@ -418,27 +421,13 @@ def place_in(
     return f"generated source, line {line}", line, column, None
 
 
-# What other languages have and WGSL has not, and what to write (js/src/webgpu/compiling.ts
-# has the same).
-_HELP = [
-    (re.compile(written), help)
-    for written, help in (
-        (r"\*\*", "WGSL has no **: write pow(x, 2.0)"),
-        (
-            r"(?i)\b(?:np|numpy|math|torch|jnp|cp|tf)\.\w",
-            "functions of WGSL have no prefix: write sin(x)",
-        ),
-        (
-            r"\?[^:]*:|\bif\b[^{]*\belse\b",
-            "a choice of values is select(otherwise, value, condition)",
-        ),
-        (r"\b(?:and|or|not|True|False)\b", "WGSL has && || ! true false"),
+def help_for(row: str, said: str = "") -> str:
+    """A line of help for a row that does not compile; "" without any. said: where, and
+    the compiler's message."""
+    text = f"{row}\n{said}"
+    found = (
+        help
+        for written, help in HELP.items()
+        if re.match(rf"[^\n]*?(?:{written})", text, re.ASCII)
     )
-]
-
-
-def help_for(row: str) -> str:
-    """A line of help for a row that does not compile; "" without any."""
-    return next(
-        (f"\nhelp: {help}" for written, help in _HELP if written.search(row)), ""
-    )
+    return next((f"\nhelp: {help}" for help in found), "")

@@ -1,0 +1,69 @@
+// Wrong lines that people write, and the words that the error must have; the Python of the same rows runs in
+// tests/native/tensor/test_misleading.py.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { adapters } from "../../../js/dist/adapters/all.js";
+import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { dtypeOfDescr } from "../../../js/dist/open/dtypes.js";
+import { helpFor } from "../../../js/dist/webgpu/compiling.js";
+import { formula } from "../../../js/dist/webgpu/formulas/formulas.js";
+import { fakeDevice } from "../fake_device.mjs";
+
+const ROWS = JSON.parse(readFileSync(new URL("../../misleading.json", import.meta.url), "utf8"));
+const device = {
+  ...fakeDevice(),
+  createComputePipeline: () => ({ getBindGroupLayout() {} }),
+  createBuffer: (it) => ({ ...it, destroy() {}, [Symbol.toStringTag]: "GPUBuffer" }),
+};
+const buffer = device.createBuffer({ size: 64, usage: 4 | 8 | 128 });
+const limits = { maxBufferSize: 2 ** 31, maxStorageBufferBindingSize: 2 ** 31 };
+class GPUAdapter {
+  [Symbol.toStringTag] = "GPUAdapter";
+  features = new Set();
+  limits = limits;
+  requestDevice = async () => device;
+}
+const gpu = { requestAdapter: async () => new GPUAdapter() };
+Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
+
+const KERNEL = "@compute @workgroup_size(64) fn main() {}";
+const X = "var<storage, read_write> x: array<f32>";
+const say = (text) => {
+  throw new Error(text);
+};
+const gives = Object.values(adapters).map(({ give }) => [give.name, give]);
+const scope = {
+  ...Object.fromEntries(gives),
+  fromOrt: adapters.ort.take,
+  ...{ buffer, device, Tensor, webgpu },
+  formula: (text) => formula(text, "operation"),
+  help: (row, said = "operation, line 1") => say(helpFor(row, said)),
+  npy: (descr) => say(dtypeOfDescr(descr).why),
+};
+
+for (const row of ROWS.filter(({ js }) => js)) {
+  test(`${row.js} gets an answer`, async () => {
+    const t = Tensor.fromTypedArray(new Float32Array(6), { shape: [2, 3] });
+    const g = Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32" });
+    const run = (binding, source = `@group(0) @binding(0) ${binding};`) =>
+      new webgpu.Kernel(device, source + KERNEL).run([g]);
+    const k = new webgpu.Kernel(device, `@group(0) @binding(0) ${X};${KERNEL}`);
+    const e = new webgpu.ElementwiseKernel(device, {
+      inputs: "f32 x",
+      outputs: "f32 y",
+      operation: "y = x",
+    });
+    const names = { ...scope, t, g, run, k, e };
+    const line = new Function(...Object.keys(names), `return (async () => ${row.js})()`);
+    const answer = await line(...Object.values(names)).then(
+      () => assert.fail("no error"),
+      (error) => error.message,
+    );
+    for (const word of [...(row.say ?? []), row.js_say ?? ""])
+      assert.ok(answer.includes(word), answer);
+    if (row.not) assert.ok(!answer.includes(row.not), answer);
+    t.release();
+    g.release();
+  });
+}

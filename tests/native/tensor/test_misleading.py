@@ -1,0 +1,74 @@
+"""Wrong lines that people write, and the words that the error must have; the JavaScript of
+the same rows runs in tests/js/core/misleading.test.mjs."""
+
+import asyncio
+import gc
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+from dlpack_web._backends.model.kernel import Kernel
+from dlpack_web._backends.model.requests import Request
+from dlpack_web._backends.model.wgsl import help_for, parse_shader
+from dlpack_web._files.headers import dtype_of_descr
+from dlpack_web._kernels.formulas import formula
+
+ROWS = json.loads((Path(__file__).parents[2] / "misleading.json").read_text("utf-8"))
+LIMITS = {"maxBufferSize": 2**31, "maxStorageBufferBindingSize": 2**31}
+
+
+class DaskArray:
+    """As far as it is asked: an array with `__await__`."""
+
+    shape = (3,)
+
+    def __await__(self): ...
+
+    def __array__(self): ...
+
+
+def request(**options):
+    Request(options).limits(LIMITS)
+
+
+def unbound(binding, source=""):
+    """The workgroups for a kernel with that binding."""
+    source = source or f"@group(0) @binding(0) {binding};"
+    kernel = Kernel.__new__(Kernel)
+    kernel.label, kernel.fault = "k", None
+    entry = "@compute @workgroup_size(64) fn main() {}"
+    kernel._shader = parse_shader(source + entry, "main")
+    kernel._usual_groups([None])
+
+
+def say(text):
+    raise ValueError(text)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if "py" in row], ids=lambda row: row["py"]
+)
+def test_a_wrong_line_gets_an_answer(row):
+    names = {
+        "a": np.arange(3.0),
+        "asyncio": asyncio,
+        "DaskArray": DaskArray,
+        "dlw": dlw,
+        "formula": lambda text: formula(text, "operation"),
+        "help": lambda row, said="operation, line 1": say(help_for(row, said)),
+        "kernel": dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = x"),
+        "npy": lambda descr: say(dtype_of_descr(descr)[1]),
+        "request": request,
+        "unbound": unbound,
+    }
+    with dlw.empty((2, 3)) as t, pytest.raises(Exception) as caught:  # noqa: PT011
+        eval(row["py"], names | {"t": t})
+    words = [*row.get("say", []), row.get("py_say", "")]
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert "not" not in row or row["not"] not in str(caught.value)
+    caught = None
+    gc.collect()  # coroutines that were not awaited warn here
