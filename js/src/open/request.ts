@@ -63,9 +63,18 @@ export async function ask(
   const init: RequestInit = { headers: { ...options.headers, Range: range } };
   if (again) init.cache = "no-store";
   if (signal) init.signal = signal as globalThis.AbortSignal;
-  const response = await fetch(url, init).catch((error: unknown) => {
-    throw (error as Error)?.name === "TypeError" ? unreachable(url, options, error) : error;
-  });
+  const blocked = watchPolicy(url);
+  const response = await fetch(url, init)
+    .catch(async (error: unknown) => {
+      if ((error as Error)?.name !== "TypeError") throw error;
+      await new Promise((done) => setTimeout(done)); // the policy's event comes later
+      if (!blocked.by) throw unreachable(url, options, error);
+      throw new UnsupportedError(
+        `${name}: the Content-Security-Policy of this page blocks it: allow it in ${blocked.by}`,
+        { cause: error },
+      );
+    })
+    .finally(blocked.end);
   const { status, statusText, headers, type } = response;
   const body = response.body ?? new Blob([]).stream();
   const refused = (error: Error) => {
@@ -152,6 +161,18 @@ function rangeOf(
   if (length !== undefined && length !== last - first + 1) return null;
   if (total === "*") return { end: last + 1, size: undefined };
   return Number(total) > last ? { end: last + 1, size: Number(total) } : null;
+}
+
+/** Notes the directive of the page's policy by which it blocks requests for a URL. */
+function watchPolicy(url: string): { by: string; end: () => void } {
+  const type = "securitypolicyviolation";
+  const { origin, href } = new URL(url, globalThis.location?.href);
+  const note = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
+    if (blockedURI === href || blockedURI === origin) found.by = effectiveDirective;
+  };
+  const found = { by: "", end: () => globalThis.removeEventListener?.(type, note) };
+  globalThis.addEventListener?.(type, note);
+  return found;
 }
 
 /** The error for a request without an answer; browsers do not report the cause. */

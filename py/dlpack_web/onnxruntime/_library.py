@@ -223,12 +223,12 @@ def model_of(
         if folder is None:
             folder = posixpath.dirname(path)
         return model, _with_those_in(folder, model, files, ort)
-    if "://" in path or path.startswith(("blob:", "data:")):
+    if "://" in path or path.startswith(("blob:", "data:", "/", "./", "../")):
         return path, files
     raise worded(
         NoSuchFile,
         f"Load model from {path} failed:Load model {path} failed. File doesn't "
-        "exist in Pyodide's file system; write a URL in full, with https://",
+        "exist in Pyodide's file system; begin a URL with https://, / or ./",
     )
 
 

@@ -547,6 +547,31 @@ test("errors of servers", async () => {
   await fails(open(await fetch(served("404r", answer(404)).url)), "UnsupportedError", /404/);
 });
 
+test("a request that the policy of the page blocks says so, and is not repeated", async (t) => {
+  const page = new EventTarget();
+  const names = ["addEventListener", "removeEventListener"];
+  for (const name of names) globalThis[name] = (...args) => page[name](...args);
+  t.after(() => {
+    for (const name of names) delete globalThis[name];
+  });
+  let blocks = "https://models.example/x.npy";
+  const violated = () => {
+    const facts = { blockedURI: blocks, effectiveDirective: "connect-src" };
+    page.dispatchEvent(Object.assign(new Event("securitypolicyviolation"), facts));
+  };
+  const asked = t.mock.method(globalThis, "fetch", async () => {
+    setTimeout(violated);
+    throw new TypeError("Failed to fetch");
+  });
+  for (blocks of ["https://models.example/x.npy", "https://models.example"]) {
+    await fails(open("https://models.example/x.npy"), "UnsupportedError", /Policy .* connect-src$/);
+  }
+  assert.equal(asked.mock.callCount(), 2);
+  blocks = "https://other.example/x.npy";
+  const other = open("https://models.example/x.npy", { retries: 0 });
+  await fails(other, "DLPackError", /cannot be reached$/);
+});
+
 test("an empty file", async () => {
   const { url } = served("empty", (_, response) => {
     response.writeHead(416, { "content-range": "bytes */0" }).end();
