@@ -116,8 +116,14 @@ export const DTYPES = [
 ] as const;
 {export("What to use instead, and the names that a Tensor lacks.", f"INSTEAD: {STRINGS}", INSTEAD["js"])}"""
 FILES["js/src/webgpu/hints/generated.ts"] = export(
-    "Options of a request by WebGPU's names in its descriptor.", f"REQUEST: {STRINGS}", HINTS["request"]
-) + export("What lines of other languages have, and the WGSL for it.", f"HELP: {STRINGS}", HINTS["wgsl"])
+    "Options of a request by WebGPU's names in its descriptor.",
+    f"REQUEST: {STRINGS}",
+    HINTS["request"],
+) + export(
+    "What lines of other languages have, and the WGSL for it.",
+    f"HELP: {STRINGS}",
+    HINTS["wgsl"],
+)
 FILES["js/src/core/dlpack.ts"] = f"""\
 /** `DLDeviceType`. */
 {each((row for row in DEVICES if "js" in row), "export const {js} = {value};")}

@@ -732,7 +732,7 @@ async def test_textures_of_wgpu(format, device):
             [[1]],
             {},
             TypeError,
-            "^from_image takes an array, a Pillow image or a wgpu.GPUTexture, not a list$",
+            "^from_image takes an array, a Pillow image or a wgpu.GPUTexture, not a list: PIL",
         ),
     ],
 )

@@ -198,9 +198,9 @@ HELP = {
     "\\b(?:u?int|float|double|half|unsigned|long|short|char|auto|bool|size)(?:\\d\\d)?(?:_t)? +\\w+ *(?:[=;,[]|\\n)": "variables have no type before their name: write let j = 2, or var j = 2 if it changes",
     "\\b(?:u?int|float|double|half)\\d*\\b": "the types of WGSL are f32, i32, u32, f16 and vectors such as vec4f",
     "\\?[^:\\n]*:|\\bif\\b[^{\\n]*\\belse\\b": "a choice of values is select(otherwise, value, condition)",
-    "\\b(?:if|elif|else|while)\\b[^{\\n]*[:;] *\\n": "blocks have braces: write if (x > 2) { … } else { … }",
+    "\\b(?:if|elif|else|while)\\b[^{\\n]*(?::|; *\\n)": "blocks have braces: write if (x > 2) { … } else { … }",
     "\\bf(?:abs|max|min|mod)f?\\b|\\b(?:abs|pow|exp|log|sqrt|sin|cos|tan|tanh|floor|ceil|max|min)f\\b": "write abs(x), max(x, y), min(x, y), x % y: functions of WGSL take every type",
-    "\\breturn\\b[^\\n]*\\n(?!line)": "formulas have no return: set the output, y = 2 * x (of map and reduce, write the value alone)",
+    "\\breturn\\b[^\\n]*\\n(?!line)|\\n(?!line)[^\\n]*.return. expression": "formulas have no return: set the output, y = 2 * x (of map and reduce, write the value alone)",
     "\\b(?:and|or|not|True|False)\\b": "WGSL has && || ! true false",
     "(?:^|[ ;{])(\\w+) *=[^=\\n][^\\n]*\\n[^\\n]*(?:unresolved \\w+|identifier:) .?\\1\\b": "declare a new name: write let z = 2 * x, or var z if it changes",
 }

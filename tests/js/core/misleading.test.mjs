@@ -8,6 +8,7 @@ import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { dtypeOfDescr } from "../../../js/dist/open/dtypes.js";
 import { helpFor } from "../../../js/dist/webgpu/compiling.js";
 import { formula } from "../../../js/dist/webgpu/formulas/formulas.js";
+import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
 import { fakeDevice } from "../fake_device.mjs";
 
 const ROWS = JSON.parse(readFileSync(new URL("../../misleading.json", import.meta.url), "utf8"));
@@ -39,6 +40,7 @@ const scope = {
   ...{ buffer, device, Tensor, webgpu },
   formula: (text) => formula(text, "operation"),
   help: (row, said = "operation, line 1") => say(helpFor(row, said)),
+  size: (wgsl) => say(`${parseShader(wgsl, "main").workgroup}`),
   npy: (descr) => say(dtypeOfDescr(descr).why),
 };
 

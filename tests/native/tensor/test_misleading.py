@@ -63,6 +63,9 @@ def test_a_wrong_line_gets_an_answer(row):
         "kernel": dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = x"),
         "npy": lambda descr: say(dtype_of_descr(descr)[1]),
         "request": request,
+        "size": lambda text: say(
+            ",".join(map(str, parse_shader(text, "main").workgroup))
+        ),
         "unbound": unbound,
     }
     with dlw.empty((2, 3)) as t, pytest.raises(Exception) as caught:  # noqa: PT011

@@ -24,11 +24,11 @@ export const HELP: Record<string, string> = {
     "the types of WGSL are f32, i32, u32, f16 and vectors such as vec4f",
   "\\?[^:\\n]*:|\\bif\\b[^{\\n]*\\belse\\b":
     "a choice of values is select(otherwise, value, condition)",
-  "\\b(?:if|elif|else|while)\\b[^{\\n]*[:;] *\\n":
+  "\\b(?:if|elif|else|while)\\b[^{\\n]*(?::|; *\\n)":
     "blocks have braces: write if (x > 2) { … } else { … }",
   "\\bf(?:abs|max|min|mod)f?\\b|\\b(?:abs|pow|exp|log|sqrt|sin|cos|tan|tanh|floor|ceil|max|min)f\\b":
     "write abs(x), max(x, y), min(x, y), x % y: functions of WGSL take every type",
-  "\\breturn\\b[^\\n]*\\n(?!line)":
+  "\\breturn\\b[^\\n]*\\n(?!line)|\\n(?!line)[^\\n]*.return. expression":
     "formulas have no return: set the output, y = 2 * x (of map and reduce, write the value alone)",
   "\\b(?:and|or|not|True|False)\\b": "WGSL has && || ! true false",
   "(?:^|[ ;{])(\\w+) *=[^=\\n][^\\n]*\\n[^\\n]*(?:unresolved \\w+|identifier:) .?\\1\\b":

@@ -156,6 +156,13 @@ async def test_a_kernel_of_numbers_computes_on_the_default_device():
             "a choice of values is select(otherwise, value, condition)",
         ),
         ("y = f32(x > 0 and x < 1)", "WGSL has && || ! true false"),
+        ("int j = 2; y = x * j", "variables have no type before their name"),
+        ("for (int j = 0; j < 3; j++) { y += x; }", "a loop is for (var j = 0u"),
+        ("y = (float)x", "a conversion is a call: write f32(x)"),
+        ("if x > 2: y = x", "blocks have braces: write if (x > 2) {"),
+        ("y = fabs(x)", "write abs(x)"),
+        ("y = random()", "WGSL has no random numbers"),
+        ("z = 2 * x; y = z", "declare a new name: write let z = 2 * x"),
         ("y = unknown", None),
     ],
 )
