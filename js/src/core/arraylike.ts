@@ -17,16 +17,9 @@ export type NotArray = "a Tensor is not an array: use tensor.data or tensor.copy
 /** The properties that code reads first of an array. */
 const ARRAYS = /^(length|byteLength|0|[1-9]\d*)$/;
 
-const WAYS = new Map(
-  Object.entries(INSTEAD).flatMap(([way, names]) => names.split(" ").map((name) => [name, way])),
-);
-
 /** Throws an error that says what to use instead of the tensor. */
 function refuse(tensor: Tensorlike, what: string): void {
-  const way =
-    tensor.device?.type === CPU
-      ? "Use .data, a view of its elements, or .copy(), an array of its own memory"
-      : "Use the array that await .read() gives, or .buffer";
+  const way = tensor.device?.type === CPU ? "Use .data or .copy()" : "Use await .read() or .buffer";
   const error = new TypeError(`${tensor.toString()} ${what}. ${way}`);
   // Pyodide's bool() of a JsProxy reads `length`, and treats an error as false.
   if (!/JsProxy_Bool/.test(`${error.stack}`)) throw error;
@@ -50,8 +43,10 @@ export const notArray: object = new Proxy(
       if (typeof key === "string" && ARRAYS.test(key) && tensor.device) {
         refuse(tensor, `is not an array and has no ${key}`);
       }
-      const way = WAYS.get(key as string);
-      if (way && tensor.device) throw new TypeError(`a Tensor has no ${key as string}: ${way}`);
+      for (const way in INSTEAD) {
+        if (!` ${INSTEAD[way]} `.includes(` ${String(key)} `) || !tensor.device) continue;
+        throw new TypeError(`a Tensor has no ${key as string}: ${way}`);
+      }
       return Reflect.get(target, key, tensor);
     },
     set(target, key, value, tensor) {

@@ -1,7 +1,8 @@
+const hinted = (text: string) => text.replace(/Promise]$/, "$& (await it)");
+
 /** What a value is, for messages: "[object GPUBuffer]"; of a Promise also what to do. */
 export function tagOf(value: unknown): string {
-  const tag = Object.prototype.toString.call(value);
-  if (tag === "[object Promise]") return `${tag} (await it)`;
+  const tag = hinted(Object.prototype.toString.call(value));
   if (tag !== "[object Object]" && tag !== "[object EventTarget]") return tag;
   const { name } = Object((value as object).constructor) as { name?: unknown };
   // Deno's classes of WebGPU have no tags.
@@ -30,8 +31,7 @@ export function textOf(value: unknown): string {
       const { length = 0 } = value as unknown[];
       if (length > 64) return `${tagOf(value)} of ${length}`;
     }
-    const text = value.toString();
-    return text === "[object Promise]" ? tagOf(value) : cut(text, 200);
+    return cut(hinted(value.toString()), 200);
   } catch {
     return tagOf(value);
   }

@@ -94,11 +94,11 @@ export const INSTEAD: Record<string, string> = {
   "use Tensor.from(tensor), or copy()": "clone",
   "use permute([1, 0])": "T transpose",
   "use reshape(shape)": "view flatten ravel squeeze unsqueeze expandDims",
-  "use Tensor.from(new Float32Array(n), { shape }), or bridge.empty(shape)": "fill ones zeros",
+  "use Tensor.from(new Float32Array(n), { shape })": "fill ones zeros",
   "use ndim": "rank",
   "use shape": "dims",
   "use console.log(tensor)": "print",
   'fromArrow(…, { nulls: "mask" }) returns which elements are valid': "validity",
-  "use its data, or webgpu.ElementwiseKernel and ReductionKernel, since it computes nothing":
+  "use its data, or webgpu.ElementwiseKernel and ReductionKernel":
     "abs argmax argmin dot max mean min sum add argMax argMin div exp log matMul matmul mul neg pow relu sqrt sub",
 };

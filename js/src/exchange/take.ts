@@ -105,15 +105,15 @@ const ADAPTERS = {
   stride: "ndarray",
   elemSize1: "opencv",
   numRows: "arrow",
-  data: "Tensor.fromTypedArray(data, { shape })",
-  width: "webgpu.fromImage()",
+  data: "Tensor.fromTypedArray",
+  width: "webgpu.fromImage",
 };
 
 /** The end of a message: what makes a tensor of it. */
 export function adapterHint(x: unknown): string {
   for (const [key, name] of Object.entries(ADAPTERS)) {
     if (key in Object(x))
-      return `; ${/\(/.test(name) ? name : `"dlpack-web/${name}"`} makes one of it`;
+      return `; ${/\./.test(name) ? name : `"dlpack-web/${name}"`} makes one of it`;
   }
   return "";
 }

@@ -279,7 +279,7 @@ function describe(source: ImageSource, verb: string) {
   if (typeof width !== "number" || typeof height !== "number") {
     throw new TypeError(
       `${verb} takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, ` +
-        `not ${kind === "Object" ? textOf(source) : kind}: await createImageBitmap(blob) makes one of a file`,
+        `not ${kind === "Object" ? textOf(source) : kind}`,
     );
   }
   if (texture) checkTexture(texture);

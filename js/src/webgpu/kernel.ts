@@ -329,7 +329,7 @@ export class Kernel {
     if (bindings === null)
       throw refuse(
         // In Python: unknown_bindings()
-        "its bindings are not buffers in @group(0), numbered from @binding(0) on",
+        "its bindings are not buffers numbered from @binding(0) on",
       );
     if (workgroup === null)
       throw refuse(

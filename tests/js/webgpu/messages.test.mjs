@@ -259,7 +259,7 @@ const CALLS = [
   [
     () => webgpu.fromImage(device, 5),
     "TypeError",
-    "fromImage takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, not Number: await createImageBitmap(blob) makes one of a file",
+    "fromImage takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, not Number",
   ],
   [
     () => webgpu.fromImage(device, named("ImageBitmap", { width: 0, height: 0 })),

@@ -121,7 +121,7 @@ def needs_workgroups(label: object, why: object) -> str:
 
 
 def unknown_bindings() -> str:
-    return "its bindings are not buffers in @group(0), numbered from @binding(0) on"
+    return "its bindings are not buffers numbered from @binding(0) on"
 
 
 def unknown_workgroup() -> str:
