@@ -98,7 +98,7 @@ export const INSTEAD: Record<string, string> = {
   "use ndim": "rank",
   "use shape": "dims",
   "use console.log(tensor)": "print",
-  'fromArrow(…, { nulls: "mask" }) returns which elements are valid': "validity",
-  "use its data, or webgpu.ElementwiseKernel and ReductionKernel":
+  'use fromArrow(…, { nulls: "mask" })': "validity",
+  "use data, or webgpu.ElementwiseKernel or ReductionKernel":
     "abs argmax argmin dot max mean min sum add argMax argMin div exp log matMul matmul mul neg pow relu sqrt sub",
 };

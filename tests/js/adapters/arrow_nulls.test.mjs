@@ -69,7 +69,7 @@ test("each of the two is released by itself, and a tensor has no nulls", () => {
   assert.deepEqual([...valid], [true, false]);
   assert.throws(() => valid.validity, {
     name: "TypeError",
-    message: /has no validity: fromArrow\(…, \{ nulls: "mask" \}\)/,
+    message: /has no validity: use fromArrow\(…, \{ nulls: "mask" \}\)/,
   });
   valid.release();
 });
