@@ -42,8 +42,8 @@ class InferenceSession(RefusedMethods):
     Parameters
     ----------
     path_or_bytes : str, path or bytes
-        A file of Pyodide's, the bytes of a model, or a URL; weights in files beside it are
-        found.
+        A file of Pyodide's, the bytes of a model, or a URL, also a relative one that begins
+        with / or ./; weights in files beside it are found.
     sess_options : SessionOptions, optional
         Threads, graph optimization and more.
     providers : list, optional

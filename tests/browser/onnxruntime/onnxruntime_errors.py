@@ -63,6 +63,7 @@ def adding(providers, shape=("N", 3)):
             "3 : NO_SUCHFILE : Load model from nope.onnx failed",
         ),
         ("http://127.0.0.1:1/nope.onnx", "NoSuchFile", "3 : NO_SUCHFILE"),
+        ("/nope.onnx", "NoSuchFile", "/nope.onnx (gives 404|cannot be fetched)"),
     ],
 )
 def test_what_is_no_model(model, kind, message, providers):
