@@ -64,6 +64,13 @@ def test_display_handle_draws_on_the_same_canvas(python: Python) -> None:
     assert python.watch.complaints() == []
 
 
+def test_output_goes_on_after_much_output_and_a_picture(python: Python) -> None:
+    python.run("for _ in range(9): print('-' * 40_000)", 0)
+    picture = "import time; display(grey(0.5)); time.sleep(0.5); 'after'"
+    assert "after" in python.run(IMAGE + picture)
+    assert python.watch.complaints() == []
+
+
 def test_blocks_that_are_cleared_keep_no_pictures(python: Python) -> None:
     said = python.run(
         IMAGE + "from IPython.display import clear_output\n"

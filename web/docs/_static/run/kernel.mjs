@@ -36,17 +36,17 @@ export class Kernel {
     this.#signals = this.canSignal ? new Int32Array(new SharedArrayBuffer(8)) : null;
     this.#worker = new Worker(new URL("./worker.eval.mjs", import.meta.url), { type: "module" });
     const signals = this.#signals;
-    let number = 0;
+    let posted = 0;
     let waits = false;
     const goOn = () => {
       waits = false;
-      Atomics.store(signals, 1, number);
+      Atomics.store(signals, 1, posted);
       Atomics.notify(signals, 1);
     };
     this.#worker.onmessage = ({ data }) => {
       const shown = this.#hear(data);
-      if (!signals || data.number === undefined) return;
-      number = data.number;
+      if (!signals || data.posted === undefined) return;
+      posted = data.posted;
       if (!waits) Promise.resolve(shown).then(goOn);
       waits = true;
     };

@@ -18,7 +18,8 @@ const QUIET = { messageCallback() {} };
 let pyodide;
 let python; // shell.py
 let stopLoading; // the packages of the block that begins
-let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT; 1 is its last `number`
+// Shared with the page; element 0 is the signal, 2 for SIGINT; 1 is the last `posted` that it showed.
+let interruptions;
 const AHEAD = 1 << 18; // characters that the page may have to show yet
 let posted = 0; // modulo 2 ** 32
 let step = 0;
@@ -98,13 +99,13 @@ async function execute({ code }) {
   postMessage({ type: "done", ok });
 }
 
-/** Messages are numbered by their work: 1,000 lines, 4 frames or 16 other outputs are too much. */
+/** Each message has the sum of the page's work: 1,000 lines, 4 frames or 16 other outputs are too much. */
 function post(text) {
   const message = JSON.parse(text);
   let share = message.type === "stream" ? 1000 : 16;
   if (message.data?.["text/html"]) share = 4;
   posted = (posted + text.length + AHEAD / share) | 0;
-  postMessage({ ...message, number: posted });
+  postMessage({ ...message, posted });
 }
 
 /** Whether the page has much to show yet: then a moment has passed. */
