@@ -106,7 +106,9 @@ def test_pages_have_the_blocks_of_their_sources() -> None:
     assert len(written) > 50
     pages_of = {source for _, source in on_pages}
     for fence in written:
-        assert fence.page.removeprefix("web/docs/") in pages_of, str(fence)
+        # Pages of packages are in one folder of the site.
+        source = re.sub(r"^packages/\w+/docs/", "packages/", fence.page)
+        assert source.removeprefix("web/docs/") in pages_of, str(fence)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,8 @@ def test_python_runs_on_the_desktop(page: str, tmp_path: Path) -> None:
     program.insert(1, "loop = asyncio.new_event_loop(); asyncio.set_event_loop(loop)")
     script = tmp_path / "page.py"
     script.write_text("\n".join(program), "utf-8")
-    paths = [str(ROOT / "py"), str(ROOT / "web")]
+    packages = sorted((ROOT / "packages").glob("*/py"))
+    paths = [str(path) for path in (ROOT / "py", ROOT / "web", *packages)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     driver = software_vulkan()
     if driver:

@@ -38,7 +38,8 @@ const index = new MiniSearch({
     weights: { prefix: 0.4, fuzzy: 0.2 },
     boostDocument: (_, __, { page, text }) => {
       if (text === undefined) return 1.2; // readers' words
-      return LISTS.test(page) ? 0.3 : page.startsWith("reference/") ? 0.8 : 1;
+      if (LISTS.test(page)) return 0.3;
+      return /^(reference|packages)\//.test(page) ? 0.8 : 1;
     },
   },
 });
