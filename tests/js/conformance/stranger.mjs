@@ -180,7 +180,9 @@ export class Stranger {
       const encoder = device.createCommandEncoder();
       encoder.copyBufferToBuffer(block.data, 0, staging, 0, size);
       device.queue.submit([encoder.finish()]);
-      await staging.mapAsync(MAP).catch((error) => {
+      await staging.mapAsync(MAP).catch(async (error) => {
+        // Nobody else unmaps it. The loss may be reported after it.
+        if (error.name === "AbortError") await device.lost;
         throw block.lostAs ?? error;
       });
       const error = await fault;

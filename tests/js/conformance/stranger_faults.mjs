@@ -287,8 +287,8 @@ M3 rejects with an error of its own
 + if (signal?.aborted) throw new Error("aborted"); if (error)
 
 R3 it never reads back to the end
-- await staging.mapAsync(MAP).catch((error) => {
-+ await new Promise(() => {}).catch((error) => {
+- await staging.mapAsync(MAP).catch(async (error) => {
++ await new Promise(() => {}).catch(async (error) => {
 
 R3 reads back other elements
 - host.write(new Uint8Array(
