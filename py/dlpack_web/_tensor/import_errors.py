@@ -86,7 +86,8 @@ def _not_a_producer(x: Any, error: BaseException) -> Exception:
     """The error for an object without __dlpack__, and without a buffer if one would
     do."""
     lacks = "no __dlpack__" if _is_buffer(x) else "neither __dlpack__ nor a buffer"
-    what = f"cannot share {type_of(x)}, which has {lacks}: {_way(x)}"
+    given = type_of(x).removesuffix(" (await it)")  # which the way says
+    what = f"cannot share {given}, which has {lacks}: {_way(x)}"
     wanted = AttributeError if isinstance(error, AttributeError) else TypeError
     return _in_place_of(error, wanted(what))
 

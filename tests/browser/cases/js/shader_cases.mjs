@@ -109,7 +109,7 @@ export async function where_workgroups_cannot_be_known_they_must_be_given(contex
       `override N: u32 = 4; ${x}: array<f32>; @compute @workgroup_size(N) fn main() { x[0] = 1; }`,
       /not of numbers/,
     ],
-    [`${x}: vec4f; @compute @workgroup_size(1) fn main() { x.x = 1; }`, /not an array/],
+    [`${x}: vec4f; @compute @workgroup_size(1) fn main() { x.x = 1; }`, /0, vec4f, are unknown/],
     [
       `@group(0) @binding(0) var<storage> x: array<f32>;
        @compute @workgroup_size(1) fn main() { _ = x[0]; }`,
