@@ -213,7 +213,7 @@ LOADING = "import js\nawait js.globalThis.held\n"
 def test_a_program_that_loads_slowly_does_not_replace_a_newer_one(live: Live) -> None:
     page = live.page
     page.evaluate(
-        "globalThis.held = new Promise((done) => { globalThis.letGo = done; })"
+        "() => { globalThis.held = new Promise((done) => { globalThis.letGo = done; }); }"
     )
     page.fill("#program", LOADING + program("colours.py"))
     page.wait_for_timeout(600)  # until its writer has paused
@@ -224,7 +224,7 @@ def test_a_program_that_loads_slowly_does_not_replace_a_newer_one(live: Live) ->
     assert live.taken() == before
     assert page.inner_text("#fault") == ""
     requests: list[Route] = []
-    page.route("**/kernels/blur.py", requests.append)
+    page.route("**/kernels/blur.py", lambda route: requests.append(route))
     names = {each["file"]: each["name"] for each in json.loads(program("index.json"))}
     for file in ("blur.py", "edges.py"):
         page.get_by_role("button", name=names[file], exact=True).click()
@@ -243,7 +243,15 @@ def test_python_takes_over_though_a_program_never_loads(
         page.goto(server.url)
         page.wait_for_selector("#canvas[data-took]")
         page.fill("#program", LOADING + program("edges.py"))
-        page.wait_for_function("live.player.python !== null")
+        page.evaluate(
+            """() => new Promise((done) => {
+              const timer = setInterval(() => {
+                if (live.player.python === null) return;
+                clearInterval(timer);
+                done();
+              }, 20);
+            })"""
+        )
         page.wait_for_timeout(300)
         page.fill("#program", program("edges.py"))
         page.wait_for_selector("#canvas[data-by=python]")
