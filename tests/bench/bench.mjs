@@ -8,11 +8,13 @@ import { openWays, partWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import {
+  bothWays,
   columnWays,
   dataWays,
   downloadWays,
   emptyWays,
   manyWays,
+  pictureWays,
   requestDevice,
   uploadWays,
   viewWays,
@@ -47,6 +49,8 @@ function plan(quick) {
     ["empty", "and a kernel", emptyWays, [MB]],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
+    ["32 arrays", "up and down", bothWays, [4 * KB]],
+    ["pictures", "16", pictureWays, [256 * KB]],
     ["open", "contiguous", openWays, quick ? [16 * MB] : [256 * MB]],
     ["open a part", "1 %", partWays, quick ? [16 * MB] : [256 * MB]],
     ["onnxruntime", "small", sessionWays, [64]],

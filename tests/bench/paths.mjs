@@ -508,6 +508,111 @@ export function manyWays({ bridge, device }, bytes) {
   };
 }
 
+/** 32 small arrays onto the GPU, and back. */
+export function bothWays({ device, library }, bytes) {
+  const arrays = Array.from({ length: 32 }, (_, i) => new Float32Array(bytes / 4).fill(i + 0.5));
+  const { Tensor, webgpu } = library;
+  const way = (name, each) => ({
+    name,
+    each,
+    async verify() {
+      const back = await each();
+      expect(
+        arrays.every((array, i) => same(array, back[i])),
+        `both ways, ${name}`,
+      );
+    },
+  });
+  return {
+    ways: [
+      way("dlpack-web", async () => {
+        const tensors = arrays.map((array) => {
+          const host = Tensor.from(array);
+          const tensor = host.to(device);
+          host.release();
+          return tensor;
+        });
+        const back = await webgpu.readAll(tensors);
+        for (const tensor of tensors) tensor.release();
+        return back;
+      }),
+      way("floor", async () => {
+        const buffers = arrays.map(() => device.createBuffer({ size: bytes, usage: TENSOR_USAGE }));
+        arrays.forEach((array, i) => {
+          device.queue.writeBuffer(buffers[i], 0, array);
+        });
+        const size = arrays.length * bytes;
+        const staging = device.createBuffer({ size, usage: USAGE.MAP_READ | USAGE.COPY_DST });
+        const encoder = device.createCommandEncoder();
+        buffers.forEach((buffer, i) => {
+          encoder.copyBufferToBuffer(buffer, 0, staging, i * bytes, bytes);
+        });
+        device.queue.submit([encoder.finish()]);
+        await staging.mapAsync(GPUMapMode.READ);
+        const range = staging.getMappedRange();
+        const back = arrays.map(
+          (_, i) => new Float32Array(range.slice(i * bytes, (i + 1) * bytes)),
+        );
+        for (const buffer of [staging, ...buffers]) buffer.destroy();
+        return back;
+      }),
+    ],
+    done() {},
+  };
+}
+
+/** 16 pictures of a quarter of a million bytes each, one after the other on a canvas. */
+export function pictureWays({ device, library }, bytes) {
+  const side = Math.sqrt(bytes / 4);
+  const { Tensor, webgpu } = library;
+  const pictures = Array.from({ length: 16 }, (_, i) => {
+    const rgba = new Uint8Array(bytes).fill(10 * i);
+    for (let at = 3; at < bytes; at += 4) rgba[at] = 255;
+    return rgba;
+  });
+  const way = (name, draw) => {
+    const canvas = new OffscreenCanvas(side, side);
+    const each = () => draw(canvas);
+    return {
+      name,
+      each,
+      settle: () => device.queue.onSubmittedWorkDone(),
+      async verify() {
+        await each();
+        const copy = new OffscreenCanvas(side, side).getContext("2d");
+        copy.drawImage(canvas, 0, 0);
+        const [red] = copy.getImageData(side - 1, side - 1, 1, 1).data;
+        expect(red === 150, `pictures, ${name}: ${red}`);
+      },
+    };
+  };
+  return {
+    ways: [
+      way("dlpack-web", async (canvas) => {
+        for (const rgba of pictures) {
+          const host = Tensor.from(rgba, { shape: [side, side, 4] });
+          const tensor = host.to(device);
+          await webgpu.toCanvas(tensor, canvas);
+          tensor.release();
+          host.release();
+        }
+      }),
+      way("writeTexture", async (canvas) => {
+        const context = canvas.getContext("webgpu");
+        const format = navigator.gpu.getPreferredCanvasFormat();
+        const usage = GPUTextureUsage.COPY_DST | GPUTextureUsage.RENDER_ATTACHMENT;
+        context.configure({ device, format, usage, alphaMode: "premultiplied" });
+        for (const rgba of pictures) {
+          const texture = context.getCurrentTexture();
+          device.queue.writeTexture({ texture }, rgba, { bytesPerRow: 4 * side }, [side, side]);
+          await device.queue.onSubmittedWorkDone();
+        }
+      }),
+    ],
+    done() {},
+  };
+}
+
 export function copyBuffer(device, from, to, bytes) {
   const encoder = device.createCommandEncoder();
   encoder.copyBufferToBuffer(from, 0, to, 0, bytes);
