@@ -51,8 +51,9 @@ def contents() -> dict[str, Path]:
     parts = ours()
     parts["index.html"] = parts["live.html"]  # the start page
     parts["js"] = ROOT / "js" / "dist"
+    for built in ROOT.glob("packages/*/js/dist"):
+        parts[f"packages-js/{built.parts[-3]}"] = built
     parts["wheel"] = ROOT / "dist"
-    parts["EXCHANGE.md"] = ROOT / "js" / "EXCHANGE.md"
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )

@@ -132,11 +132,18 @@ FILES["js/src/core/dlpack.ts"] = f"""\
 /** Maximum number of axes, as in NumPy. */
 export const MAX_NDIM = {DLPACK["max_ndim"]};
 """
-FILES["js/src/conformance/generated.ts"] = export(
-    "Code, bits and, of floats below 32 bits, bits of exponent and mantissa, and bias.",
-    "KINDS: Record<string, readonly number[]>",
-    {row["name"]: row["kind"] for row in DTYPES},
-)
+# Tables that only packages have, in their js/src/generated.ts: those that it exports.
+FOR_PACKAGES = {
+    "KINDS": export(
+        "Code, bits and, of floats below 32 bits, bits of exponent and mantissa, and bias.",
+        "KINDS: Record<string, readonly number[]>",
+        {row["name"]: row["kind"] for row in DTYPES},
+    )
+}
+for file in ROOT.glob("packages/*/js/src/generated.ts"):
+    exported = re.findall(r"(?m)^export const (\w+)", file.read_text())
+    tables = [FOR_PACKAGES[name] for name in exported]
+    FILES[file.relative_to(ROOT).as_posix()] = "".join(tables)
 FILES["js/src/open/generated.ts"] = (
     export("In .npy files, by dtypes.", f"NPY: {STRINGS}", TYPES["npy"])
     + export("By safetensors' names.", f"SAFETENSORS: {STRINGS}", TYPES["safetensors"])
@@ -234,7 +241,7 @@ FILES["py/dlpack_web/_backends/interface.pyi"] = (
 )
 
 # What precedes the version in files that people write.
-OF_PACKAGE = r'"name": "dlpack-web",\s+"version": "'
+OF_PACKAGE = r'"name": "dlpack-web[\w-]*",\s+"version": "'
 BEFORE_VERSION = {
     "package.json": OF_PACKAGE,
     "package-lock.json": OF_PACKAGE,
@@ -242,9 +249,12 @@ BEFORE_VERSION = {
     "README.md": r"^Status: version ",
     "py/dlpack_web/__init__.py": r'^__version__ = "',
 }
-for project in ROOT.glob("packages/*/pyproject.toml"):
+for project in ROOT.glob("packages/*/p*"):
     path = project.relative_to(ROOT).as_posix()
-    BEFORE_VERSION[path] = r'^version = "|"dlpack-web=='
+    if project.name == "pyproject.toml":
+        BEFORE_VERSION[path] = r'^version = "|"dlpack-web=='
+    elif project.name == "package.json":
+        BEFORE_VERSION[path] = rf'{OF_PACKAGE}|"dlpack-web": "'
 
 stale: list[str] = []
 
@@ -262,6 +272,12 @@ def put(path: str, made: str) -> None:
 for path, before in BEFORE_VERSION.items():
     place = re.compile(rf"({before})[\w.+]+", re.MULTILINE)
     put(path, place.sub(rf"\g<1>{VERSION}", (ROOT / path).read_text()))
+# A package owns the protocol's types, and the bridge has a copy.
+for owned in ROOT.glob("packages/*/js/src/protocol.ts"):
+    copied = (
+        "/** `make generate` copies this file from a package: do not edit it here. */\n"
+    )
+    put("js/src/core/protocol.ts", copied + owned.read_text())
 for path, text in FILES.items():
     head, formatter = LANGUAGES[Path(path).suffix]
     command, given = formatter.format(path).split(), f"{head}\n{text}"

@@ -2,7 +2,7 @@
 """patch_libraries.py: copies of libraries that implement the exchange protocol.
 
 The files of each package in build/libraries/node_modules that FILES names are copied to
-build/patched/node_modules, where web/libraries/patches/<package>.patch is applied. With
+build/patched/node_modules, where packages/*/patches/<package>.patch is applied. With
 --save, edits of the copies are written to the patches.
 """
 
@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PATCHES = ROOT / "web" / "libraries" / "patches"
 LOCKED = ROOT / "build" / "libraries" / "node_modules"
 PATCHED = ROOT / "build" / "patched" / "node_modules"
 # Readable files; minified or compiled ones are made of the same sources.
@@ -25,7 +24,9 @@ FILES = {
 
 
 def patch_of(package: str) -> Path:
-    return PATCHES / f"{package.removeprefix('@').replace('/', '-')}.patch"
+    name = f"{package.removeprefix('@').replace('/', '-')}.patch"
+    (patch,) = ROOT.glob(f"packages/*/patches/{name}")
+    return patch
 
 
 def make(package: str) -> None:

@@ -50,8 +50,11 @@ def versions(root: Path) -> dict[str, str]:
     citation = (root / "CITATION.cff").read_text()
     script = (root / "js/src/pyodide/generated.ts").read_text()
     packages = {
-        file.relative_to(root).as_posix(): _said('^version = "(.+)"$', file.read_text())
-        for file in root.glob("packages/*/pyproject.toml")
+        file.relative_to(root).as_posix(): _said(
+            '^(?:version = |  "version": )"(.+)",?$', file.read_text()
+        )
+        for kind in ("pyproject.toml", "package.json")
+        for file in root.glob(f"packages/*/{kind}")
     }
     return packages | {
         "pyproject.toml": project["version"],

@@ -45,7 +45,6 @@ test("exported names of the other entry points", async () => {
   const { exports } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url)));
   const expected = {
     "./arrow": ["fromArrow", "install", "toArrow"],
-    "./conformance": ["conformance", "consumerConformance"],
     "./core": [
       "CopyError",
       "DLPackError",

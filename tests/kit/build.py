@@ -95,7 +95,6 @@ def contents() -> Iterator[tuple[str, Path]]:
     for file in (ROOT / "dist" / "wheel.json", *(ROOT / "dist").glob("*.whl")):
         yield f"site/wheel/{file.name}", file
     yield "site/counters.mjs", ROOT / "web" / "site" / "counters.mjs"
-    yield "site/js-source/EXCHANGE.md", ROOT / "js" / "EXCHANGE.md"
     for file in with_imports(SITE / "libraries", ["arrow.mjs", "zarrita.mjs"]):
         yield f"site/libraries/{file.name}", file
     tests = ROOT / "tests"

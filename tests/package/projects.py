@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tarfile
@@ -47,6 +48,22 @@ def run(*command: str, at: Path, fails: bool = False) -> str:
     done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
     assert (done.returncode != 0) == fails, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def tarballs() -> dict[str, str]:
+    """The tarball of the bridge and that of each package in JavaScript, by their names."""
+    found = {"dlpack-web": ROOT / "dist"}
+    for manifest in ROOT.glob("packages/*/package.json"):
+        found[json.loads(manifest.read_text())["name"]] = ROOT / "dist" / "packages"
+    return {name: str(*at.glob(f"{name}-[0-9]*.tgz")) for name, at in found.items()}
+
+
+def program(project: Path, name: str, pattern: str) -> str:
+    """npm's package for this machine, or the machine's own."""
+    packaged = sorted((project / "node_modules").glob(pattern))
+    path = str(packaged[0]) if packaged else shutil.which(name)
+    assert path, f"npm has no {name} for this machine: install one"
+    return path
 
 
 def shipped_wheel(project: Path) -> Path:

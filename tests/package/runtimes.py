@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from projects import SITE, lay_out, run, unpack
-from suite import CLI, tells_right_from_wrong
+from projects import SITE, lay_out, program, run, unpack
 
 
 @pytest.fixture(scope="session")
 def project() -> Path:
     return SITE.parent / "runtimes"
-
-
-def program(project: Path, name: str, pattern: str) -> str:
-    """npm's package for this machine, or the machine's own."""
-    packaged = sorted((project / "node_modules").glob(pattern))
-    path = str(packaged[0]) if packaged else shutil.which(name)
-    assert path, f"npm has no {name} for this machine: install one"
-    return path
 
 
 @pytest.fixture(params=["plain", "a blank, 100%20 ümläut #1 [x]"])
@@ -41,16 +31,6 @@ def test_deno(project: Path, user: Path, wheel_hash: str) -> None:
     deno = program(project, "deno", "@deno/*/deno")
     here = ("run", "--no-prompt", "--allow-read=.", "run.js")
     assert run(deno, *here, at=user).strip() == wheel_hash
-
-
-def test_suite_in_bun(project: Path, user: Path) -> None:
-    tells_right_from_wrong(user, program(project, "bun", "@oven/bun-*/bin/bun"), CLI)
-
-
-def test_suite_in_deno(project: Path, user: Path) -> None:
-    deno = program(project, "deno", "@deno/*/deno")
-    allowed = ("run", "--no-prompt", "--allow-read", "--allow-env")
-    tells_right_from_wrong(user, deno, *allowed, CLI)
 
 
 def test_bridge_in_bun(project: Path, user: Path) -> None:

@@ -10,8 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from projects import ROOT, lay_out, run, shipped_wheel, unpack
-from suite import tells_right_from_wrong
+from projects import ROOT, lay_out, run, shipped_wheel, tarballs, unpack
 
 # What only code that talks to a GPU says.
 WEBGPU = re.compile(
@@ -85,7 +84,7 @@ def test_adapters_are_shaken_from_the_tree(project: Path, bundle) -> None:
 def test_tarball_holds_what_it_should(project: Path) -> None:
     package = project / "node_modules" / "dlpack-web"
     files = {str(path.relative_to(package)) for path in package.rglob("*.*")}
-    assert {"README.md", "package.json", "js/EXCHANGE.md"} <= files
+    assert {"README.md", "package.json", "js/WIRE.md"} <= files
     assert sum(name.endswith(".whl") for name in files) == 1
     kinds = {Path(name).suffix for name in files}
     assert kinds <= {".js", ".ts", ".map", ".json", ".md", ".whl"}
@@ -104,7 +103,6 @@ def test_tarball_has_each_source_and_what_is_built_of_it(project: Path) -> None:
             "LICENSE",
             "README.md",
             "package.json",
-            "js/EXCHANGE.md",
             "js/KERNELS.md",
             "js/WIRE.md",
         )
@@ -186,9 +184,19 @@ def test_node_finds_the_wheel_in_any_folder(
     assert "Pass the URL of dist/*.whl" in told
 
 
-def test_npx_runs_the_suite(tmp_path: Path) -> None:
-    (tarball,) = (ROOT / "dist").glob("*.tgz")
+def test_the_bridge_and_its_packages_install_in_one_command(tmp_path: Path) -> None:
+    """They have one version, and all files that their exports name."""
     (tmp_path / "package.json").write_text("{}")
     quiet = ("--offline", "--no-audit", "--no-fund")
-    run("npm", "install", *quiet, str(tarball), at=tmp_path)
-    tells_right_from_wrong(tmp_path, "npx", "--no", "--offline", "dlpack-web")
+    files = tarballs()
+    run("npm", "install", *quiet, *files.values(), at=tmp_path)
+    versions = set()
+    for name in files:
+        package = tmp_path / "node_modules" / name
+        assert (package / "LICENSE").is_file()
+        manifest = json.loads((package / "package.json").read_text())
+        versions.add(manifest["version"])
+        for entry in manifest["exports"].values():
+            file = entry if isinstance(entry, str) else entry["types"]
+            assert (package / file).is_file(), file
+    assert versions == {json.loads((ROOT / "package.json").read_text())["version"]}

@@ -80,30 +80,6 @@ def test_the_line_of_the_first_page(tmp_path: Path) -> None:
     assert (tmp_path / "node_modules" / "dlpack-web" / "package.json").is_file()
 
 
-def test_a_producer(tmp_path: Path) -> None:
-    """As web/docs/howto/write-a-producer.md has it."""
-    page = (ROOT / "web" / "docs" / "howto" / "write-a-producer.md").read_text("utf-8")
-    (picture,) = re.findall(r'(?s)run_js\("""\n(.+?)\nPicture"""\)', page)
-    assert "save the JavaScript of the first example" in page
-    (tmp_path / "picture.mjs").write_text(
-        picture.replace("class Picture", "export class Picture")
-    )
-    listings = re.findall(r"(?ms)^```(js|sh)\n(.*?)^```", page)
-    (producer,) = (text for _, text in listings if text.startswith("// producer.mjs"))
-    (tmp_path / "producer.mjs").write_text(producer)
-    (use,) = (text for _, text in listings if "Tensor.from(picture)" in text)
-    counted = re.sub(
-        r"// .*?picture\.held is (\d)", r"console.log(picture.held === \1);", use
-    )
-    (tmp_path / "use.mjs").write_text(counted)
-    ((install, check),) = (text.splitlines() for kind, text in listings if kind == "sh")
-    offline = "npm install --offline --no-audit --no-fund"
-    install = install.replace("npm install", offline).replace("CLONE", str(ROOT))
-    run("bash", "-c", install, at=tmp_path)
-    assert "no rule of js/EXCHANGE.md is broken" in run(*check.split(), at=tmp_path)
-    assert run("node", "use.mjs", at=tmp_path) == "true\ntrue\n"
-
-
 def test_a_plain_page(tmp_path: Path, browser: Browser) -> None:
     copied("A plain page", tmp_path, without="nothing")
     assert shown(browser, tmp_path) == "float32: 1 2 3"

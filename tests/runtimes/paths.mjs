@@ -8,7 +8,11 @@ import { pathToFileURL } from "node:url";
 const { PAGE_URL, PAGE_ROOT } = process.env;
 const SITE = join(PAGE_ROOT, "build", "site");
 /** Folders outside the site, by the paths at which the server has them. */
-const MOUNTS = { "/tests/": join(PAGE_ROOT, "tests"), "/js-source/": join(PAGE_ROOT, "js") };
+const MOUNTS = {
+  "/tests/": join(PAGE_ROOT, "tests"),
+  "/packages/": join(PAGE_ROOT, "packages"),
+  "/js-source/": join(PAGE_ROOT, "js"),
+};
 
 /** The file that a path, or a URL of the server, names; null for all others. */
 export function fileOf(specifier) {

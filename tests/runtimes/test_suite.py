@@ -14,7 +14,8 @@ from runtime import DENO_OPTIONS, NODES, ROOT, SWIFTSHADER, deno_program, node_p
 # Without those that bring a WebGPU of their own: the same cases are in test_webgpu.py.
 FILES = sorted(
     str(path)
-    for path in (ROOT / "tests" / "js").rglob("*.test.mjs")
+    for folder in (ROOT / "tests/js", *ROOT.glob("packages/*/tests/js"))
+    for path in folder.rglob("*.test.mjs")
     if path.name != "webgpu.test.mjs"
 )
 

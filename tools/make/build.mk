@@ -67,11 +67,12 @@ $(PAGE_SCRIPT): $(TS_FILES) $(NPM)
 	  --log-level=warning --outfile=$@
 
 js: $(JS)
-$(JS): $(TS_FILES) tsconfig.json tools/join_chunks.mjs $(NPM)
+$(JS): $(PACKAGE_TS) tsconfig.json tools/join_chunks.mjs $(NPM)
 	@echo "[build] JavaScript"
-	rm -rf js/dist
+	rm -rf js/dist $(PACKAGE_JS:=/js/dist)
 	$(NODE_BIN)/tsc --project .
 	node tools/join_chunks.mjs js/dist
+	for package in $(PACKAGE_JS); do $(NODE_BIN)/tsc --project $$package/js; done
 
 # Without Chromium there is none, and pages do without.
 $(SNAPSHOT): tools/snapshot.py $(NPM) $(VENV)
@@ -89,6 +90,8 @@ whole-site: $(OLDER_NUMPY) | site
 
 package: $(JS) $(WHEEL)
 	npm pack --silent --pack-destination dist
+	mkdir -p dist/packages
+	for package in $(PACKAGE_JS); do npm pack --silent --pack-destination dist/packages ./$$package; done
 
 lite: $(LITE)
 

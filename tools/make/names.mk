@@ -24,7 +24,8 @@ WHEEL := dist/wheel.json
 PACKAGE_WHEELS := dist/packages.json
 JS := js/dist/index.js
 LIBRARIES := build/libraries/.done
-PATCHED := build/patched/.done
+# If a package has patches.
+PATCHED := $(if $(wildcard packages/*/patches),build/patched/.done)
 RUNTIMES := build/runtimes/.done
 DAWN := build/dawn/.done
 STRYKER := build/stryker/.done
@@ -59,10 +60,14 @@ C_FILES := $(wildcard wasm/*.c wasm/*.h)
 EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
 C_TESTS := $(wildcard tests/native/*/*.c tests/fuzz/*.c wasm/toolchain/windows/*.h) $(FUZZ_FILES) $(EXAMPLE_FILES)
-PACKAGES := $(wildcard packages/*)
+# Those in Python.
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 # Where Python finds the bridge and the packages.
 empty :=
 PY_PATH := $(subst $(empty) ,:,$(strip py $(wildcard packages/*/py)))
-PACKAGE_FILES := $(shell find $(PACKAGES:=/py) -name '*.py') $(wildcard packages/*/*.*)
+PACKAGE_FILES := $(if $(PACKAGES),$(shell find $(PACKAGES:=/py) -name '*.py')) $(wildcard packages/*/*.*)
 PY_FILES := $(shell find py/dlpack_web -name '*.py' -o -name '*.pyi' -o -name py.typed)
 TS_FILES := $(shell find js/src -name '*.ts')
+# Those in JavaScript; js/dist is built again where a source of theirs changed.
+PACKAGE_JS := $(patsubst %/package.json,%,$(wildcard packages/*/package.json))
+PACKAGE_TS := $(shell find js/src $(PACKAGE_JS:=/js/src) -name '*.ts') $(wildcard packages/*/js/tsconfig.json)

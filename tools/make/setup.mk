@@ -90,8 +90,8 @@ $(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	link transformers-4 @huggingface/transformers/node_modules/onnxruntime-web/dist
 	touch .done
 
-# Those that speak the exchange protocol themselves, by our patches: without an adapter.
-$(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) tools/patch_libraries.py | $(VENV)
+# Those that speak the exchange protocol themselves, by patches of a package: without an adapter.
+build/patched/.done: $(LIBRARIES) $(wildcard packages/*/patches/*.patch) tools/patch_libraries.py | $(VENV)
 	@echo "[setup] patched libraries into build/patched"
 	$(PYTHON) tools/patch_libraries.py
 	cd build/patched

@@ -77,14 +77,14 @@ endef
 INPUTS_js := $(LIBRARIES) $(EXAMPLE) $(VECTORS) $(DAWN) whole-site
 define RUN_js
 tools/need.sh libvulkan swiftshader && export WEBGPU=required || $(NO_SWIFTSHADER)
-node --test $$(find tests/js -name '*.test.mjs')
+node --test $$(find tests/js $(wildcard packages/*/tests/js) -name '*.test.mjs')
 endef
 
 INPUTS_package := $(LIBRARIES) package site chromium
-RUN_package := $(PYTEST) tests/package
+RUN_package := $(PYTEST) tests/package $(wildcard packages/*/tests/package)
 
 INPUTS_bundlers := $(RUNTIMES) package site chromium
-RUN_bundlers := $(PYTEST) $(addprefix tests/package/,bundlers.py nextjs.py runtimes.py)
+RUN_bundlers := $(PYTEST) $(addprefix tests/package/,bundlers.py nextjs.py runtimes.py) $(wildcard packages/*/tests/package/*_in_runtimes.py)
 
 # tests/browser, and which of its parts are suites of their own.
 IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) whole-site chromium
@@ -117,7 +117,7 @@ RUN_live := $(PYTEST) $(LIVE)
 INPUTS_soak := $(INPUTS_live)
 RUN_soak = $(PYTHON) tests/browser/pages/soak.py --minutes $(MINUTES)
 INPUTS_adapters := $(IN_CHROMIUM)
-RUN_adapters := $(PYTEST) $(ADAPTERS)
+RUN_adapters := $(PYTEST) $(ADAPTERS) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_conformance.py))
 INPUTS_onnxruntime := $(MODELS) $(NODES) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
 define RUN_onnxruntime
 $(PYTEST) $(IN_PYODIDE) -k "sessions and not pyodide-0.29"

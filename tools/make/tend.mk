@@ -29,10 +29,10 @@ check-python: $(VENV)
 check-js: package
 	@$(NODE_BIN)/biome check --error-on-warnings
 	$(PYTHON) tools/make_calls.py --check
-	$(NODE_BIN)/publint --strict
-	$(NODE_BIN)/attw --quiet --profile esm-only dist/*.tgz
+	for package in . $(PACKAGE_JS); do $(NODE_BIN)/publint --strict $$package; done
+	for tarball in dist/*.tgz $(if $(PACKAGE_JS),dist/packages/*.tgz); do $(NODE_BIN)/attw --quiet --profile esm-only $$tarball; done
 	node tools/check_workflows.mjs
-	! git grep -nE '"resolved"|https?://' -- '*package-lock.json' tools/requirements | grep -v '"url": "'
+	! git grep -nE '"resolved": "http|https?://' -- '*package-lock.json' tools/requirements | grep -v '"url": "'
 
 check-sizes: $(WHEEL)
 	@$(PYTHON) tools/check_sizes.py
@@ -45,7 +45,7 @@ fix: $(VENV) $(NPM)
 
 # The folders of tests that CONTRIBUTING.md's table has for the files in $(1).
 define folders_of
-sed -nE 's/^\| `([a-z_/.]+)` \| `(tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
+sed -nE 's/^\| `([a-z_/.]+)` \| `((packages/.+/)?tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
   ! grep -q "^$$source" <<<"$(1)" || echo "$$tests"; done | tr -d '`' | xargs -n1 | sort -u
 endef
 
@@ -53,7 +53,7 @@ endef
 quick: $(NATIVE) $(JS) $(VECTORS)
 	@changed=$$(git diff --name-only $$(git merge-base main HEAD 2>/dev/null || echo HEAD); git ls-files --others --exclude-standard)
 	folders=$$($(call folders_of,$$changed))
-	native=$$(grep -E '^tests/(native|tools)' <<<"$$folders" || true) js=$$(grep '^tests/js' <<<"$$folders" || true)
+	native=$$(grep -E '^tests/(native|tools)' <<<"$$folders" || true) js=$$(grep '/\?tests/js' <<<"$$folders" || true)
 	echo "[quick] $${folders:-nothing changed that these have tests of}" | xargs
 	[ -z "$$native" ] || $(PYTEST) -q $$native
 	[ -z "$$js" ] || node --test --test-reporter=dot $$(find $$js -name '*.test.mjs')
@@ -138,4 +138,4 @@ release-site: docs $(LITE) $(LIBRARIES) $(MODEL) $(NEEDS_arrow)
 	cp -RL build/site build/pages
 
 clean:
-	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)
+	rm -rf build dist js/dist packages/*/js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)

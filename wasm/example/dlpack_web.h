@@ -1,5 +1,5 @@
 /* The exports of a WebAssembly module for which JavaScript exports and imports tensors
- * by the exchange protocol (js/EXCHANGE.md). It needs no Python, and nothing of
+ * by the exchange protocol (EXCHANGE.md). It needs no Python, and nothing of
  * dlpack-web: example.c is such a module, dlpack_web.mjs is the JavaScript for any.
  *
  * "dlpack.h" is DLPack's own header or wasm/dlpack.h. JavaScript reads and writes its

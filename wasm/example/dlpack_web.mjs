@@ -1,5 +1,5 @@
 /**
- * The exchange protocol (js/EXCHANGE.md, version 1.1) for any WebAssembly module that exports what dlpack_web.h
+ * The exchange protocol (EXCHANGE.md, version 1.1) for any WebAssembly module that exports what dlpack_web.h
  * says, about its own linear memory. No view of that is kept, as it may grow in each call.
  */
 const EXCHANGE = Symbol.for("dlpack.exchange");

@@ -1,5 +1,5 @@
 /**
- * Faults at the hand-over to a library and back (js/EXCHANGE.md, E1 to E3). What a library does
+ * Faults at the hand-over to a library and back (EXCHANGE.md, E1 to E3). What a library does
  * with a tensor is unknown, so its results may depend on every tensor that it was given.
  */
 

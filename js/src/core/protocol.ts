@@ -1,6 +1,7 @@
+/** `make generate` copies this file from a package: do not edit it here. */
 /**
- * The types of the exchange protocol (js/EXCHANGE.md; the numbers are its rules), which is
- * independent of this library.
+ * The types of the exchange protocol (EXCHANGE.md; the numbers are its rules), which needs no
+ * library.
  */
 import type { AbortSignal, GPUBuffer, GPUDevice } from "./globals.js";
 

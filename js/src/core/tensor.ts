@@ -480,7 +480,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Hands the tensor out by the protocol in js/EXCHANGE.md: a second hold on the same memory,
+   * Hands the tensor out by the protocol in EXCHANGE.md: a second hold on the same memory,
    * unless the request says otherwise.
    *
    * @param request - what the consumer needs: `versions`, `device`, `copy`, `writes`

@@ -3,7 +3,7 @@ import { checkOptions } from "../core/options.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 /**
- * The device that a page's libraries share: rules D3 to D5 of js/EXCHANGE.md. The first library
+ * The device that a page's libraries share: rules D3 to D5 of EXCHANGE.md. The first library
  * must register its request synchronously, so only the rest is loaded lazily.
  */
 const PAGE = Symbol.for("dlpack.device");

@@ -1,5 +1,5 @@
 /**
- * Faults between libraries (js/EXCHANGE.md, E1 to E4): pending work of exported tensors, and the
+ * Faults between libraries (EXCHANGE.md, E1 to E4): pending work of exported tensors, and the
  * reports of foreign producers.
  */
 

@@ -50,15 +50,8 @@ def test_faults_of_what_libraries_were_given(
 
 
 def test_exchange_protocol(open_test_page: Callable[..., TestPage]) -> None:
-    # The snippets of js/EXCHANGE.md are text to the page that runs them.
-    page = open_test_page(name="notebook.eval.html")
+    page = open_test_page()
     page.cases(f"{CASES_JS}exchange_cases.mjs").must_pass()
-    assert page.watch.complaints() == []
-
-
-def test_conformance(open_test_page: Callable[..., TestPage]) -> None:
-    page = open_test_page(None, name="notebook.eval.html")
-    page.cases(f"{CASES_JS}conformance_cases.mjs").must_pass()
     assert page.watch.complaints() == []
 
 

@@ -1,13 +1,13 @@
 // The GPU cases of tests/browser, unchanged, on Dawn in Node (npm's `webgpu`) with a software driver.
 // One file: node --test --test-name-pattern=fault_cases tests/js/webgpu/webgpu.test.mjs
 import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import { openPage } from "../../runtimes/page.mjs";
 
 const CASES = [
   "batch_cases",
   "cache_cases",
-  "conformance_cases",
   "counter_cases",
   "elementwise_cases",
   "exchange_cases",
@@ -20,6 +20,23 @@ const CASES = [
 /** Those of libraries, which take Node's `process` for a reason not to look for WebGPU. */
 const ADAPTERS = ["jax_cases", "tfjs_cases"];
 
+const ROOT = new URL("../../../", import.meta.url);
+/** The URLs of the files, those of packages among them. */
+const FILES = [
+  ...CASES.map((name) => `/tests/browser/cases/js/${name}.mjs`),
+  ...ADAPTERS.map((name) => `/tests/browser/libraries/${name}.mjs`),
+  ...folder("packages/").flatMap((name) =>
+    folder(`packages/${name}/tests/cases/`)
+      .filter((file) => file.endsWith("_cases.mjs"))
+      .map((file) => `/packages/${name}/tests/cases/${file}`),
+  ),
+];
+
+function folder(path) {
+  const url = new URL(path, ROOT);
+  return existsSync(url) ? readdirSync(url) : [];
+}
+
 const page = await openPage();
 const options = page.missing ? { skip: page.missing } : {};
 
@@ -29,9 +46,8 @@ test("the cases run where they should", options, (t) => {
   assert.match(page.where, page.expected.driver);
 });
 
-for (const file of [...CASES, ...ADAPTERS]) {
-  const folder = ADAPTERS.includes(file) ? "libraries" : "cases/js";
-  const url = `/tests/browser/${folder}/${file}.mjs`;
+for (const url of FILES) {
+  const [, file] = url.match(/(\w+)\.mjs$/);
   if (page.missing) {
     test(file, options, () => {});
     continue;

@@ -17,7 +17,6 @@ from repository import ROOT, SOURCE, address
 WEB = ROOT / "web"
 # File of the repository -> its page.
 PAGES = {
-    "js/EXCHANGE.md": "reference/exchange.md",
     "js/KERNELS.md": "reference/kernels.md",
     "js/WIRE.md": "reference/wire.md",
     "tests/bench/GPU.md": "reference/gpu-figures.md",
@@ -25,12 +24,19 @@ PAGES = {
     "tests/interop/RESULTS.md": "reference/interop.md",
     "web/RUNTIMES.md": "reference/runtimes.md",
     "CHANGELOG.md": "reference/changelog.md",
+    # Texts of packages beside their pages.
+    **{
+        file.relative_to(ROOT).as_posix(): f"packages/{file.stem.lower()}.md"
+        for file in (ROOT / "packages").glob("*/*.md")
+        if file.name != "README.md"
+    },
 }
 PICTURES = {
     "tests/bench/results.svg": "_static/results.svg",
     "web/site/icon.svg": "_static/icon.svg",
 }
 LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s]+)(?=\))")
+OF_PACKAGE = re.compile(r"(?<=\]\()\.\./(packages/[\w-]+\.md)(#[\w-]+)?(?=\))")
 
 
 def relative(target: str, page: str) -> str:
@@ -54,7 +60,7 @@ def taken_over(path: str, page: str) -> str:
             return relative(PAGES[whole], page) + end
         if whole.startswith("web/docs/"):
             return relative(whole.removeprefix("web/docs/"), page) + end
-        if re.fullmatch(r"packages/\w+/docs/\w+\.md", whole):
+        if re.fullmatch(r"packages/\w+/docs/[\w-]+\.md", whole):
             return relative(f"packages/{file.name}", page) + end
         if whole in PICTURES:
             return relative(PICTURES[whole], page)
@@ -70,13 +76,23 @@ def taken_over(path: str, page: str) -> str:
 
 def wanted() -> Iterator[tuple[str, bytes]]:
     """Path in Sphinx's input folder, and its content."""
+    pages = {file.name: file for file in (ROOT / "packages").glob("*/docs/*.md")}
+    of_packages = {*PAGES.values(), *(f"packages/{name}" for name in pages)}
+
+    def there(match: re.Match[str]) -> str:
+        """Instead of a page of a package that was removed, the list of packages."""
+        return match[0] if match[1] in of_packages else "../packages/index.md"
+
     for file in sorted((WEB / "docs").rglob("*")):
         path = file.relative_to(WEB / "docs")
         hidden = path.parts[0] == "_tools" or "__pycache__" in path.parts
-        if file.is_file() and not hidden and not path.name.endswith(".head.md"):
+        if file.suffix == ".md" and not hidden and not path.name.endswith(".head.md"):
+            text = OF_PACKAGE.sub(there, file.read_text("utf-8"))
+            yield path.as_posix(), text.encode()
+        elif file.is_file() and not hidden and file.suffix != ".md":
             yield path.as_posix(), file.read_bytes()
-    for file in sorted((ROOT / "packages").glob("*/docs/*.md")):
-        yield f"packages/{file.name}", file.read_bytes()
+    for name, file in sorted(pages.items()):
+        yield f"packages/{name}", file.read_bytes()
     for source, page in PAGES.items():
         yield page, taken_over(source, page).encode()
     for source, picture in PICTURES.items():

@@ -12,13 +12,6 @@ function twoDevices() {
   return devices;
 }
 
-/** What the first or the second snippet of js/EXCHANGE.md declares. */
-async function snippet(kind, name) {
-  const text = await (await fetch("/js-source/EXCHANGE.md")).text();
-  const [, code] = text.match(new RegExp(`\`\`\`js\n// ${kind}\n(.*?)\`\`\``, "s"));
-  return new Function(`${code}; return ${name};`)();
-}
-
 function capacityOf(tensor) {
   const exchange = tensor[EXCHANGE]();
   exchange.release();
@@ -53,41 +46,6 @@ export async function a_tensor_describes_itself(context) {
   await copy.mapAsync(1);
   equal(new Float32Array(copy.getMappedRange()), VALUES, "elements outlive the tensor");
   copy.destroy();
-}
-
-export async function the_plain_producer_and_consumer_work_with_each_other_and_with_us(context) {
-  const Picture = await snippet("producer", "Picture");
-  const withBuffer = await snippet("consumer", "withBuffer");
-  const [device, other] = await twoDevices();
-  const buffer = device.createBuffer({ size: 24, usage: 128 | 4 | 8 });
-  device.queue.writeBuffer(buffer, 0, VALUES);
-  const picture = new Picture(device, buffer, { height: 2, width: 3 });
-
-  equal(await withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]), [true, 24]);
-  const tensor = counted(context, () => take(picture), {});
-  picture.release();
-  equal([tensor.shape, tensor.dtype, [...(await tensor.read())]], [[2, 3], "float32", [...VALUES]]);
-  const seen = await withBuffer(device, tensor, (data, bytes) => [data === buffer, bytes]);
-  equal(seen, [true, 24]);
-  await throws(
-    () => withBuffer(other, tensor, () => 0),
-    "DeviceError",
-    /cannot be used on that GPUDevice/,
-  );
-
-  const strided = { height: 2, width: 2, pitch: 3 };
-  const cut = take(new Picture(device, tensor.buffer, strided));
-  equal(
-    [cut.strides, [...(await cut.read())]],
-    [
-      [3, 1],
-      [0, 1, 3, 4],
-    ],
-  );
-  await throws(() => withBuffer(device, cut, () => 0), "UnsupportedError", /is strided/);
-  await throws(() => fit(cut), "UnsupportedError", /it can be read, and nothing else/);
-  cut.release();
-  tensor.release();
 }
 
 export async function fit_passes_on_copies_once_or_refuses(context) {
@@ -281,7 +239,6 @@ export async function a_lie_is_found_out_and_released(context) {
 
 export async function faults_travel_by_the_protocol(context) {
   const [device] = await twoDevices();
-  const withBuffer = await snippet("consumer", "withBuffer");
   const source = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
     @compute @workgroup_size(1) fn main() { y[0] = origin; }`;
   const spoil = () => {
@@ -301,9 +258,6 @@ export async function faults_travel_by_the_protocol(context) {
     await throws(() => each[EXCHANGE_ASYNC]({ device: null }), "KernelError", /origin/);
     each.release();
   }
-  const pending = spoil();
-  await throws(() => withBuffer(device, pending, () => 0), "KernelError", /origin/);
-  pending.release();
   const other = upload(context, VALUES, device);
   const fine = take(foreign(other));
   equal([...(await fine.read())], [...VALUES], "others are unaffected");
