@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What packages and the bridge know of each other: packages/*/py imports of the bridge its public modules
-and its seam alone, and no source of the bridge names a package."""
+"""What packages and the bridge know of each other: packages/*/py and packages/*/js/src import of the bridge its
+public modules and its seam alone, and no source of the bridge names a package."""
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SEAM = {"dlpack_web.backends", "dlpack_web.internal"}
+SEAM_JS = "dlpack-web/internal"
+IMPORT_JS = re.compile(r"""(?:\bfrom|\bimport\(?) *["']([^"']+)["']""")
 PUBLIC = {"dlpack_web", "dlpack_web.webgpu"}
 MOST = 45  # names of a language
 #: The table of moved names, until 1.0.
@@ -26,7 +29,29 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield from ((each.name, node.lineno) for each in node.names)
 
 
+def imports_js(package: Path) -> Iterator[str]:
+    """What sources import that is neither theirs nor the runtime's, nor public names of a bridge that the
+    manifest asks for."""
+    manifest = json.loads((package / "package.json").read_text("utf-8"))
+    exports = json.loads((ROOT / "package.json").read_text("utf-8"))["exports"]
+    public = {f"dlpack-web{name[1:]}" for name in exports} | {SEAM_JS}
+    if "dlpack-web" not in manifest.get("peerDependencies", {}):
+        public = set()
+    for file in sorted(package.glob("js/src/**/*.ts")):
+        for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+            for name in IMPORT_JS.findall(line):
+                inside = (
+                    (file.parent / name).resolve().is_relative_to(package / "js/src")
+                )
+                ours = inside if name.startswith(".") else name.startswith("node:")
+                if not ours and name not in public:
+                    path = file.relative_to(ROOT)
+                    yield f"{path}:{number}: imports {name}, which is not of the seam"
+
+
 def complaints() -> Iterator[str]:
+    for manifest in sorted(ROOT.glob("packages/*/package.json")):
+        yield from imports_js(manifest.parent)
     for file in sorted(ROOT.glob("packages/*/py/**/*.py")):
         for name, line in imports(ast.parse(file.read_text("utf-8"))):
             if name.split(".")[0] == "dlpack_web" and name not in SEAM | PUBLIC:
@@ -42,7 +67,7 @@ def complaints() -> Iterator[str]:
     if (count := sum(map(len, names))) > MOST:
         yield f"{' and '.join(sorted(SEAM))} have {count} names, and {MOST} are allowed"
     packages = "|".join(path.name for path in ROOT.glob("packages/*") if path.is_dir())
-    named = re.compile(rf"dlpack[-_]web[-_./]({packages})\b")
+    named = re.compile(rf"(?:dlpack[-_]web[-_.]|packages/)({packages})\b")
     for folder, kinds in (("py", "*.py*"), ("js/src", "*.ts"), ("wasm", "*.[ch]")):
         for file in sorted((ROOT / folder).rglob(kinds)):
             path = file.relative_to(ROOT).as_posix()

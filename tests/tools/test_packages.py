@@ -27,7 +27,17 @@ def test_other_imports_and_names_are_refused(tmp_path, monkeypatch):
         "py/dlpack_web/backends.py": f"__all__ = {[f'm{i}' for i in range(6)]}\n",
         "py/dlpack_web/_hints.py": "WAY = 'use dlpack_web_beside'\n",
         "py/dlpack_web/_moved.py": "WAY = 'use dlpack_web_beside'\n",
-        "js/src/core/hints.ts": "// dlpack-web-beside\n",
+        "js/src/core/hints.ts": "// dlpack-web-beside\n// dlpack-web/beside is ours\n",
+        "js/src/core/text.ts": "// packages/beside/README.md\n",
+        "package.json": '{"exports": {".": "", "./core": ""}}',
+        "packages/beside/package.json": '{"peerDependencies": {"dlpack-web": "1"}}',
+        "packages/beside/js/src/one.ts": 'import type { Tensor } from "dlpack-web";\n'
+        'import { x } from "dlpack-web/core";\nexport * from "dlpack-web/internal";\n'
+        'import("./two.js");\nimport process from "node:process";\n',
+        "packages/beside/js/src/two.ts": 'import "../../../../js/src/core/hints.js";\n'
+        'const late = await import("dlpack-web/js/dist/core/index.js");\n',
+        "packages/below/package.json": "{}",
+        "packages/below/js/src/one.ts": 'export type {\n} from "dlpack-web/core";\n',
     }
     for path, text in files.items():
         file = tmp_path / path
@@ -35,12 +45,16 @@ def test_other_imports_and_names_are_refused(tmp_path, monkeypatch):
         file.write_text(text)
     monkeypatch.setattr(check_packages, "ROOT", tmp_path)
     assert [re.sub(", which.*", "", each) for each in check_packages.complaints()] == [
+        "packages/below/js/src/one.ts:2: imports dlpack-web/core",
+        "packages/beside/js/src/two.ts:1: imports ../../../../js/src/core/hints.js",
+        "packages/beside/js/src/two.ts:2: imports dlpack-web/js/dist/core/index.js",
         "packages/beside/py/beside/one.py:1: imports dlpack_web._core",
         "packages/beside/py/beside/one.py:2: imports dlpack_web._arrow",
         "packages/beside/py/beside/two.py:2: imports dlpack_web._kernels.kernel",
         "dlpack_web.backends and dlpack_web.internal have 46 names, and 45 are allowed",
         "py/dlpack_web/_hints.py:1: names the package beside",
         "js/src/core/hints.ts:1: names the package beside",
+        "js/src/core/text.ts:1: names the package beside",
     ]
 
 
