@@ -22,37 +22,53 @@ What programs can import, by the name that they import it by. Types of browsers 
 """
 
 
-def entries() -> dict[str, str]:
-    """Name of each entry point of the npm package -> its source."""
-    exports = json.loads((ROOT / "package.json").read_text("utf-8"))["exports"]
+def projects() -> dict[str, Path]:
+    """Folders of the reference, and those of the bridge and of packages."""
+    beside = sorted(ROOT.glob("packages/*/package.json"))
+    return {".": ROOT} | {
+        f"packages/{file.parent.name}": file.parent for file in beside
+    }
+
+
+def entries(project: Path) -> dict[str, str]:
+    """Name of each entry point of an npm package -> its source."""
+    manifest = json.loads((project / "package.json").read_text("utf-8"))
     found = {}
-    for name, target in exports.items():
+    for name, target in manifest["exports"].items():
         file = target if isinstance(target, str) else target["types"]
         if "/dist/" in file:
             source = re.sub(r"(\.d\.ts|\.js)$", ".ts", file.replace("/dist/", "/src/"))
-            found[name.removeprefix("./").replace(".", "dlpack-web")] = source
+            found[f"{manifest['name']}{name.removeprefix('.')}"] = source
     return found
 
 
-def newest(folder: Path) -> float:
-    return max((f.stat().st_mtime for f in folder.rglob("*.ts")), default=0)
+def newest() -> float:
+    folders = [project / "js" / "src" for project in projects().values()]
+    return max(f.stat().st_mtime for each in folders for f in each.rglob("*.ts"))
 
 
 def write_typescript(target: Path) -> None:
     """Writes the pages again if a source is newer than they are."""
     done = target / "index.md"
     tools = Path(__file__).stat().st_mtime
-    if done.is_file() and done.stat().st_mtime > max(
-        newest(ROOT / "js" / "src"), tools
-    ):
+    packages = {target / folder for folder in projects()} - {target}
+    same = {*(target / "packages").glob("*")} == packages  # one may have been removed
+    if same and done.is_file() and done.stat().st_mtime > max(newest(), tools):
         return
+    for folder, project in projects().items():
+        describe(project, target / folder)
+        (target / folder / "modules.md").unlink(missing_ok=True)
+    name_pages(target)
+
+
+def describe(project: Path, target: Path) -> None:
     options = {
-        "entryPoints": [str(ROOT / source) for source in entries().values()],
+        "entryPoints": [str(project / source) for source in entries(project).values()],
         "tsconfig": str(TYPEDOC / "tsconfig.json"),
         "plugin": [str(LIBRARIES / "typedoc-plugin-markdown" / "dist" / "index.js")],
         "out": str(target),
         "readme": "none",
-        "entryFileName": "index",
+        "entryFileName": "index" if project == ROOT else "modules",
         "groupOrder": ["Namespaces", "Functions", "Classes", "Interfaces", "*"],
         "hidePageHeader": True,
         "hideBreadcrumbs": True,
@@ -78,8 +94,11 @@ def write_typescript(target: Path) -> None:
     (TYPEDOC / "typedoc.json").write_text(json.dumps(options, indent=2), "utf-8")
     settings = {
         "extends": str(ROOT / "tsconfig.json"),
-        "compilerOptions": {"rootDir": str(ROOT / "js" / "src"), "skipLibCheck": True},
-        "include": [str(ROOT / "js" / "src")],
+        "compilerOptions": {
+            "rootDir": str(project / "js" / "src"),
+            "skipLibCheck": True,
+        },
+        "include": [str(project / "js" / "src")],
     }
     (TYPEDOC / "tsconfig.json").write_text(json.dumps(settings, indent=2), "utf-8")
     command = [
@@ -96,7 +115,6 @@ def write_typescript(target: Path) -> None:
         sys.exit(said)
     if wrong := undescribed(said):
         sys.exit("\n".join(wrong))
-    name_pages(target)
 
 
 def undescribed(said: str) -> list[str]:
@@ -135,13 +153,16 @@ def name_pages(target: Path) -> None:
         text = re.sub(r"(\\_\\_|__)namedParameters", "options", text)
         file.write_text(text, "utf-8")
     rows = []
-    for name, source in entries().items():
-        page = page_of(source)
-        shown = name if name == "dlpack-web" else f"dlpack-web/{name}"
-        file = target / f"{page}.md"
-        text = file.read_text("utf-8")
-        file.write_text(re.sub(r"\A# .*", f"# TypeScript: `{shown}`", text), "utf-8")
-        rows.append((shown, page))
+    for folder, project in projects().items():
+        for shown, source in entries(project).items():
+            page = (Path(folder) / page_of(source)).as_posix()
+            if not (target / f"{page}.md").is_file():
+                page = page.removesuffix("/index")  # of a module without namespaces
+            file = target / f"{page}.md"
+            text = file.read_text("utf-8")
+            titled = re.sub(r"\A# .*", f"# TypeScript: `{shown}`", text)
+            file.write_text(titled, "utf-8")
+            rows.append((shown, page))
     inside = sorted((target / "index" / "namespaces").glob("*.md"))
     for file in inside:
         text = re.sub(
