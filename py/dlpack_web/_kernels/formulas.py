@@ -390,10 +390,13 @@ class Reduction(NamedTuple):
 PASSES = {"whole": (True, True), "first": (True, False), "last": (False, True)}
 
 
-def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
+def reduction(
+    what: Reduction, kinds: Sequence[str], pass_: str, one_axis: bool = True
+) -> Source:
     """A shader that reduces pieces of an axis: each of `_lanes` neighbouring
     invocations every so many elements, then all of them in workgroup memory. In one
-    pass ("whole"), or in two with an array of partial results between."""
+    pass ("whole"), or in two with an array of partial results between. one_axis: whether
+    `sizes` counts one axis that is reduced: several take divisions."""
     inputs, outputs, type_ = what.inputs, what.outputs, what.type
     maps, finishes = PASSES[pass_]
     w = _Writer({param.type for param in (*inputs, *outputs)} | {type_})
@@ -422,7 +425,8 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
         _operate(w, outputs, what.names[2], what.post)
     else:
         w.add("  _partial[_at] = a;")
-    w.add("}", "", *_MAIN)
+    at = "k * step" if one_axis else "_offset(k, _sizes[1].w, 2)"
+    w.add("}", "", f"fn _at(k: u32, step: u32) -> u32 {{ return {at}; }}", "", *_MAIN)
     return w.source()
 
 
@@ -432,12 +436,13 @@ def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
 #: elements have at most 16 of each.
 _SIZES = 2 + 16
 
-#: Four loads wait for the memory together.
+#: Eight loads wait for the memory together.
 _LOADS = "".join(
-    f"      let v{j} = _map(start + _offset(k + {j} * s.y, t.w, 2), t.y, k + {j} * s.y);\n"
-    for j in range(4)
+    f"      let v{j} = _map(start + _at(k + {j} * s.y, step), t.y, k + {j} * s.y);\n"
+    for j in range(8)
 )
 
+#: Sums of pairs are rounded three times, one after the other eight times.
 _MAIN = f"""\
 fn _offset(number: u32, last: u32, part: u32) -> u32 {{
   var left = number;
@@ -453,6 +458,7 @@ fn _offset(number: u32, last: u32, part: u32) -> u32 {{
 {_HEAD}\
   let s = _sizes[0];
   let t = _sizes[1];
+  let step = _sizes[2].w;
   let piece = group * ({_WIDTH} / s.y) + local / s.y;
   let lane = local % s.y;
   let used = piece < s.x * s.w;
@@ -463,12 +469,14 @@ fn _offset(number: u32, last: u32, part: u32) -> u32 {{
     let first = piece / s.x * s.z;
     let end = min(first + s.z, t.x);
     var k = first + lane;
-    for (; k < end && end - k > 3 * s.y; k += 4 * s.y) {{
+    for (; k + 7 * s.y < end; k += 8 * s.y) {{
 {_LOADS}\
-      value = _reduce(_reduce(_reduce(_reduce(value, v0), v1), v2), v3);
+      value = _reduce(value, _reduce(
+        _reduce(_reduce(v0, v1), _reduce(v2, v3)), _reduce(_reduce(v4, v5), _reduce(v6, v7))
+      ));
     }}
     for (; k < end; k += s.y) {{
-      value = _reduce(value, _map(start + _offset(k, t.w, 2), t.y, k));
+      value = _reduce(value, _map(start + _at(k, step), t.y, k));
     }}
   }}
   _shared[local] = value;
@@ -513,10 +521,10 @@ def sizes(
     lanes = 1 << min(6, (max(length, 1) - 1).bit_length()) if is_near else 1
     chunks = 1
     steps = length / lanes
-    # 8 * sqrt(steps) chunks take as many steps in both passes; an H100 reads at half of its
-    # speed with 2 ** 18 invocations, and more would make the last pass longer.
+    # With 2 ** 16 invocations an H100 has enough loads under way; more make the last pass
+    # longer, and each costs a GPU in software.
     if n is None and steps > 64:
-        chunks = int(min(2**18 / outputs / lanes, 8 * sqrt(steps), steps / 16))
+        chunks = int(min(2**16 / outputs / lanes, 4 * sqrt(steps), steps / 16))
     chunk = -(-length // max(chunks, 1))
     words = [outputs, lanes, chunk, -(-length // chunk) if chunk else 1]
     words += [length, length if n is None else n]

@@ -107,7 +107,7 @@ class ReductionKernel:
         self._signature = Signature(name, inputs, outputs)
         self._types = {param.type for param in (*inputs, *outputs)} | {type_}
         self._partial, self._lanes = _PARTIAL[type_]
-        self._kernels: dict[tuple[str, str], tuple[Kernel, list[str]]] = {}
+        self._kernels: dict[tuple[str, bool, str], tuple[Kernel, list[str]]] = {}
         self._prepared: dict[_Key, list[_Pass]] = {}
         #: As of Kernel, and the sizes that the call had.
         self._last: tuple[int, Tensor | None] = 0, None
@@ -265,7 +265,7 @@ class ReductionKernel:
         return [self._pass("first", given, words), self._pass("last", given, last)]
 
     def _pass(self, pass_: str, given: Given, words: tuple[int, ...]) -> "_Pass":
-        kernel, names = self._kernel(given.kinds, pass_)
+        kernel, names = self._kernel(given.kinds, pass_, words[7] == 2)
         outputs, lanes, _, chunks = words[:4]
         groups = formulas.grid(outputs * chunks * lanes)
         with _core.from_buffer(array("I", words)) as host:
@@ -276,13 +276,15 @@ class ReductionKernel:
     def _usual(self) -> list[str]:
         return ["r" if param.raw else "t" for param in self._signature.inputs]
 
-    def _kernel(self, kinds: list[str], pass_: str) -> tuple[Kernel, list[str]]:
+    def _kernel(
+        self, kinds: list[str], pass_: str, one_axis: bool = True
+    ) -> tuple[Kernel, list[str]]:
         """The kernel of a pass, and the names of its arguments."""
-        key = pass_, "" if pass_ == "last" else "".join(kinds)
+        key = pass_, one_axis, "" if pass_ == "last" else "".join(kinds)
         found = self._kernels.get(key)
         if found is None:
             signature = self._signature
-            source = formulas.reduction(self._what, kinds, pass_)
+            source = formulas.reduction(self._what, kinds, pass_, one_axis)
             kernel = Kernel._of(source, signature.name)
             maps, finishes = formulas.PASSES[pass_]
             partial = ["the partial results"]

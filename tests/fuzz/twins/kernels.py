@@ -174,7 +174,8 @@ def make_reduction(chance: random.Random) -> dict[str, Any]:
     texts = {name: formula(chance) or "a" for name in ("map", "reduce", "post")}
     type_ = chance.choice(REDUCED)
     more = {"identity": identity(chance, type_), "type": type_}
-    return made | texts | more | {"pass": chance.choice(("whole", "first", "last"))}
+    more |= {"pass": chance.choice(("whole", "first", "last"))}
+    return made | texts | more | {"one_axis": chance.random() < 0.5}
 
 
 def reduction(given: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +191,7 @@ def reduction(given: dict[str, Any]) -> dict[str, Any]:
         ("map", "reduce", "postMap"),
     )
     kinds = kinds_of(ins, given["kinds"])
-    return source_of(formulas.reduction(what, kinds, given["pass"]))
+    return source_of(formulas.reduction(what, kinds, given["pass"], given["one_axis"]))
 
 
 def make_plans(chance: random.Random) -> dict[str, Any]:

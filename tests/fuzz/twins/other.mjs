@@ -24,7 +24,8 @@ function elementwise({ inputs, outputs, operation, kinds }) {
   return formulas.elementwise(ins, outs, text, kindsOf(ins, kinds));
 }
 
-function reduction({ inputs, outputs, map, reduce, post, identity, type, kinds, pass }) {
+function reduction(given) {
+  const { inputs, outputs, map, reduce, post, identity, type, kinds, pass } = given;
   const [ins, outs] = formulas.parse(inputs, outputs, IN_REDUCTIONS);
   const what = {
     inputs: ins,
@@ -36,7 +37,7 @@ function reduction({ inputs, outputs, map, reduce, post, identity, type, kinds, 
     type,
     names: ["map", "reduce", "postMap"],
   };
-  return formulas.reduction(what, kindsOf(ins, kinds), pass);
+  return formulas.reduction(what, kindsOf(ins, kinds), pass, given.one_axis);
 }
 
 function plans({ shape, axes }) {

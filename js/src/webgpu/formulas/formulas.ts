@@ -345,8 +345,15 @@ export type Pass = "whole" | "first" | "last";
 /**
  * A shader that reduces pieces of an axis: each of `_lanes` neighbouring invocations every so many
  * elements, then all of them in workgroup memory.
+ *
+ * @param isOneAxis - whether {@link sizes} counts one axis that is reduced: several take divisions
  */
-export function reduction(what: Reduction, kinds: readonly string[], pass: Pass): Source {
+export function reduction(
+  what: Reduction,
+  kinds: readonly string[],
+  pass: Pass,
+  isOneAxis = true,
+): Source {
   const { inputs, outputs, type, names } = what;
   const w = new Writer([...typesOf(...inputs, ...outputs), type]);
   // The formulas after the first may read what is raw.
@@ -364,7 +371,8 @@ export function reduction(what: Reduction, kinds: readonly string[], pass: Pass)
   w.add(`fn _finish(i: u32, n: u32, _at: u32, a: ${type}) {`);
   if (pass === "first") w.add("  _partial[_at] = a;");
   else operate(w, outputs, names[2], what.postMap);
-  w.add("}", "", MAIN);
+  const at = isOneAxis ? "k * step" : "_offset(k, _sizes[1].w, 2)";
+  w.add("}", "", `fn _at(k: u32, step: u32) -> u32 { return ${at}; }`, "", MAIN);
   return w.source();
 }
 
@@ -375,14 +383,13 @@ export function reduction(what: Reduction, kinds: readonly string[], pass: Pass)
  */
 const SIZES = 2 + 16;
 
-/** Four loads wait for the memory together. */
-const LOADS = [0, 1, 2, 3]
-  .map(
-    (j) =>
-      `      let v${j} = _map(start + _offset(k + ${j} * s.y, t.w, 2), t.y, k + ${j} * s.y);\n`,
-  )
-  .join("");
+/** Eight loads wait for the memory together. */
+const LOADS = "01234567".replace(
+  /./g,
+  (j) => `      let v${j} = _map(start + _at(k + ${j} * s.y, step), t.y, k + ${j} * s.y);\n`,
+);
 
+// Sums of pairs are rounded three times, one after the other eight times.
 const MAIN = `\
 fn _offset(number: u32, last: u32, part: u32) -> u32 {
   var left = number;
@@ -398,6 +405,7 @@ fn _offset(number: u32, last: u32, part: u32) -> u32 {
 ${HEAD}
   let s = _sizes[0];
   let t = _sizes[1];
+  let step = _sizes[2].w;
   let piece = group * (${WIDTH} / s.y) + local / s.y;
   let lane = local % s.y;
   let used = piece < s.x * s.w;
@@ -408,12 +416,14 @@ ${HEAD}
     let first = piece / s.x * s.z;
     let end = min(first + s.z, t.x);
     var k = first + lane;
-    for (; k < end && end - k > 3 * s.y; k += 4 * s.y) {
+    for (; k + 7 * s.y < end; k += 8 * s.y) {
 ${LOADS}\
-      value = _reduce(_reduce(_reduce(_reduce(value, v0), v1), v2), v3);
+      value = _reduce(value, _reduce(
+        _reduce(_reduce(v0, v1), _reduce(v2, v3)), _reduce(_reduce(v4, v5), _reduce(v6, v7))
+      ));
     }
     for (; k < end; k += s.y) {
-      value = _reduce(value, _map(start + _offset(k, t.w, 2), t.y, k));
+      value = _reduce(value, _map(start + _at(k, step), t.y, k));
     }
   }
   _shared[local] = value;
@@ -469,10 +479,10 @@ export function sizes(
   const lanes = isNear && length > 1 ? 1 << Math.min(6, 32 - Math.clz32(length - 1)) : 1;
   let chunks = 1;
   const steps = length / lanes;
-  // 8 * sqrt(steps) chunks take as many steps in both passes; an H100 reads at half of its speed
-  // with 2 ** 18 invocations, and more would make the last pass longer.
+  // With 2 ** 16 invocations an H100 has enough loads under way; more make the last pass longer, and
+  // each costs a GPU in software.
   if (n === undefined && steps > 64) {
-    chunks = Math.floor(Math.min(2 ** 18 / outputs / lanes, 8 * Math.sqrt(steps), steps / 16)) || 1;
+    chunks = Math.floor(Math.min(2 ** 16 / outputs / lanes, 4 * Math.sqrt(steps), steps / 16)) || 1;
   }
   const chunk = Math.ceil(length / chunks);
   const rest = last.map((at) => Math.max(at, 2));

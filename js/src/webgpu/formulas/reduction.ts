@@ -218,8 +218,8 @@ export class ReductionKernel<O extends string = string> {
       ...(pass === "first" ? partial : namesOf(outputs)),
       "the sizes",
     ];
-    const kernel = this.#kernel(kinds, pass);
     const [count = 0, lanes = 0, , chunks = 0] = words;
+    const kernel = this.#kernel(kinds, pass, words[7] === 2);
     const workgroups = grid(count * chunks * lanes);
     const sizes = [new Words(record, words)];
     const [, components = "1"] = /^vec(\d)/.exec(this.#what.type) ?? [];
@@ -230,9 +230,9 @@ export class ReductionKernel<O extends string = string> {
     };
   }
 
-  #kernel(kinds: readonly string[], pass: Pass) {
-    const key = pass === "last" ? pass : `${pass}${kinds.join("")}`;
-    return this.#signature.kernel(key, () => reduction(this.#what, kinds, pass));
+  #kernel(kinds: readonly string[], pass: Pass, isOneAxis = true) {
+    const key = pass === "last" ? pass : [pass, isOneAxis, ...kinds].join("");
+    return this.#signature.kernel(key, () => reduction(this.#what, kinds, pass, isOneAxis));
   }
 }
 
