@@ -19,6 +19,7 @@ import {
   uploadWays,
   viewWays,
 } from "./paths.mjs";
+import { reductionWays } from "./reduction.mjs";
 import { replayWays } from "./replay.mjs";
 import { sessionWays } from "./sessions.mjs";
 import { cpuRow, trainingModule, trainingWays } from "./training.mjs";
@@ -37,6 +38,7 @@ function plan(quick) {
     ...CALL_LAYOUTS.map((layout) => ["calls", layout, callWays, [64]]),
     ["frame", "contiguous", frameWays, [MB]],
     ["replay", "contiguous", replayWays, [64]],
+    ["reduction", "contiguous", reductionWays, [quick ? MB : 64 * MB]],
     ["training step", "Network", trainingWays, [2 * KB]],
     ["training step", "Convolutions", trainingWays, [8 * KB]],
     ["upload", "contiguous", uploadWays, moved],

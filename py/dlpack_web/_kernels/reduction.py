@@ -35,7 +35,7 @@ class ReductionKernel:
     """A reduction of all elements or along axes, like CuPy's class of that name.
 
     Floats are summed in another order than NumPy's, so results may differ in the last
-    digits: each of 10 million elements goes through at most 400 operations.
+    digits: each of 10 million elements goes through at most 100 operations.
 
     Parameters
     ----------

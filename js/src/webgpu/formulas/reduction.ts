@@ -80,7 +80,7 @@ type Passes = readonly [first: OnePass, last?: OnePass];
  * ```
  *
  * Floats are summed in another order than one by one, so results may differ in the last digits: each
- * of 10 million elements goes through at most 400 operations.
+ * of 10 million elements goes through at most 100 operations.
  */
 export class ReductionKernel<O extends string = string> {
   readonly #signature: Signature;

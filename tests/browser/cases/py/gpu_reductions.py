@@ -36,6 +36,9 @@ def total(type_="f32", **more):
         (63,),
         (64,),
         (65,),
+        (511,),
+        (513,),
+        (1023,),
         (4097,),
         (70001,),
         (3, 5),
@@ -45,6 +48,7 @@ def total(type_="f32", **more):
         (2, 5000, 3),
         (4, 3, 70),
         (1000, 16),
+        (70, 3, 17),
         (40, 3, 50, 2),
         (2, 1, 3, 2, 2),
         (),
@@ -145,6 +149,34 @@ async def test_post_map_has_the_number_of_elements():
         with upload(a) as x:
             got = await read(mean(x, axis=1))
             np.testing.assert_allclose(got, a.mean(1, dtype="f8"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 512, 1023, 1025, 4099, 70_003])
+async def test_mean_and_deviation_are_two_outputs_of_one_pass(n):
+    """Of a whole tensor, of parts at offsets that are no multiples of 16 bytes, of axes."""
+    kernel = ReductionKernel(
+        "f32 x", "f32 mean, f32 deviation", "vec2f(x, x * x)", "a + b",
+        "mean = a.x / f32(max(n, 1)); deviation = sqrt(max(0, a.y / f32(max(n, 1)) - mean * mean))",
+        0, reduce_type="vec2f",
+    )  # fmt: skip
+    a = np.random.default_rng(n).normal(size=(5, n)).astype("f4")
+    cases = [
+        (0, None, {}),
+        (0, 1, {"keepdims": True}),
+        (0, 0, {}),
+        (1, -1, {}),
+        (3, None, {}),
+    ]
+    with upload(a) as x:
+        for first, axis, more in cases:
+            part = a[first:].astype("f8")
+            with x[first:] as rows:
+                found = kernel(rows, axis=axis, **more)
+            count = part.size if axis is None else part.shape[axis]
+            for got, model in zip(found, (np.mean, np.std), strict=True):
+                expected = model(part, axis, **more) if count else np.zeros(got.shape)
+                assert got.shape == np.shape(expected)
+                np.testing.assert_allclose(await read(got), expected, 1e-5, 1e-6)
 
 
 async def test_inputs_of_reductions_are_broadcast():
@@ -291,6 +323,17 @@ async def test_not_a_number_is_found_by_its_bits():
             np.testing.assert_array_equal(got, a.max(axis))
             expected = np.isnan(a).sum(axis)
             np.testing.assert_array_equal(await read(count(x, axis=axis)), expected)
+
+
+@pytest.mark.parametrize(
+    "shape", [(10_000_000,), (1_000_000, 10), (625_000, 16), (1000, 10_000)], ids=str
+)
+async def test_the_operations_of_ten_million_elements(shape):
+    """As web/docs/howto/kernels.md states it: the longest way of an element to its result."""
+    depth = ReductionKernel("u32 x", "u32 y", "x", "1 + max(a, b)", "y = a", 0)
+    with dlw.empty(shape, "uint32", device="webgpu") as x:
+        for axis in (0, None):
+            assert 0 < int((await read(depth(x, axis=axis))).max()) <= 100
 
 
 @pytest.mark.parametrize("shape", [(10_000_000,), (1_000_000, 10)])
