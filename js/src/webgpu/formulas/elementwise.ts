@@ -4,7 +4,7 @@ import type { Tensor } from "../../core/tensor.js";
 import { type Argument, readArguments } from "../checks/calls.js";
 import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
 import type { Results } from "./results.js";
-import { DEFINITION, type Given, namesOf, resultsOf, Signature } from "./signature.js";
+import { DEFINITION, type Given, resultsOf, Signature } from "./signature.js";
 
 /** What an {@link ElementwiseKernel} computes. */
 export interface ElementwiseOptions<O extends string = string> {
@@ -130,7 +130,6 @@ export class ElementwiseKernel<O extends string = string> {
   #run(given: Given, outputs: readonly Tensor[]): void {
     const { size } = outputs[0] as Tensor;
     if (size === 0) return;
-    const { inputs: params, outputs: outs } = this.#signature;
     // An input that is an output, too, is bound once.
     const kinds = given.kinds.map((kind, at) => {
       if (kind !== "t" || given.outputs.length === 0) return kind;
@@ -139,11 +138,10 @@ export class ElementwiseKernel<O extends string = string> {
     });
     const isBound = (_: unknown, at: number) => !kinds[at]?.startsWith("=");
     const args: Argument[] = [...given.inputs.filter(isBound), ...outputs];
-    if (countsElements(outs)) args.push(size);
-    const names = [...namesOf(params.filter(isBound)), ...namesOf(outs), "n"];
+    if (countsElements(this.#signature.outputs)) args.push(size);
     const kernel = this.#kernel(kinds);
     const workgroups = grid(size / PER_INVOCATION);
-    this.#signature.run(kernel, names, args, workgroups, given, []);
+    this.#signature.run(kernel, args, workgroups, given, []);
   }
 
   #source(kinds: readonly string[]) {

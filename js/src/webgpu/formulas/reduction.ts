@@ -19,7 +19,7 @@ import {
 } from "./formulas.js";
 import { IN_REDUCTIONS } from "./generated.js";
 import type { Results } from "./results.js";
-import { DEFINITION, type Given, namesOf, resultsOf, Signature, typeOf } from "./signature.js";
+import { DEFINITION, type Given, resultsOf, Signature, typeOf } from "./signature.js";
 
 /** Types that can be reduced: those of parameters, and vectors. */
 export type ReduceType = ParamType | "vec2f" | "vec4f" | "vec2i" | "vec4i" | "vec2u" | "vec4u";
@@ -210,23 +210,15 @@ export class ReductionKernel<O extends string = string> {
   }
 
   #pass(pass: Pass, kinds: readonly string[], words: Uint32Array<ArrayBuffer>): OnePass {
-    const { record, inputs, outputs } = this.#signature;
-    const partial = ["the partial results"];
-    const names = [
-      ...namesOf(pass === "last" ? inputs.filter(({ raw }) => raw) : inputs),
-      ...(pass === "last" ? partial : []),
-      ...(pass === "first" ? partial : namesOf(outputs)),
-      "the sizes",
-    ];
     const [count = 0, lanes = 0, , chunks = 0] = words;
     const kernel = this.#kernel(kinds, pass, words[7] === 2);
     const workgroups = grid(count * chunks * lanes);
-    const sizes = [new Words(record, words)];
-    const [, components = "1"] = /^vec(\d)/.exec(this.#what.type) ?? [];
+    const sizes = [new Words(this.#signature.record, words)];
+    const components = Number(this.#what.type[3]) || 1; // of vec2f, of f32
     return {
-      elements: count * chunks * Number(components),
+      elements: count * chunks * components,
       run: (args, given, options) =>
-        this.#signature.run(kernel, names, args, workgroups, given, options, sizes),
+        this.#signature.run(kernel, args, workgroups, given, options, sizes),
     };
   }
 

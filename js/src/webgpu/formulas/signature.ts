@@ -32,8 +32,8 @@ const shapeText = ({ shape }: Tensor) => `[${shape.join(", ")}]`;
 export class Signature {
   readonly record: DeviceRecord;
   readonly #kernels = new Map<string, Kernel>();
-  /** The kernel that cached the last call, and names for its errors. */
-  #last: readonly [Kernel, readonly string[]] | null = null;
+  /** The kernel that cached the last call. */
+  #last: Kernel | null = null;
   readonly #isHalf: boolean;
 
   constructor(
@@ -60,8 +60,8 @@ export class Signature {
   again(args: readonly Argument[], options: readonly unknown[]): readonly Argument[] | undefined {
     const { length } = this.inputs;
     if (this.#last === null || args.length === length) return undefined;
-    const [kernel, names] = this.#last;
-    const ran = named(names, () => kernel._again(keyOf(args, options), args));
+    const kernel = this.#last;
+    const ran = named(kernel, () => kernel._again(keyOf(args, options), args));
     return ran ? args.slice(length) : undefined;
   }
 
@@ -71,7 +71,6 @@ export class Signature {
    */
   run(
     kernel: Kernel,
-    names: readonly string[],
     args: readonly Argument[],
     workgroups: readonly number[],
     { inputs, outputs }: Given,
@@ -82,8 +81,8 @@ export class Signature {
     const isCached =
       !this.#isHalf && args.length === own.length && args.every((arg, i) => arg === own[i]);
     const key = isCached ? keyOf(own, options) : undefined;
-    named(names, () => kernel._run([...args, ...words], workgroups, key));
-    if (isCached) this.#last = [kernel, names];
+    named(kernel, () => kernel._run([...args, ...words], workgroups, key));
+    if (isCached) this.#last = kernel;
   }
 
   /** Each argument with its parameter; throws if one does not fit it. */
@@ -190,24 +189,20 @@ export const resultsOf = (outputs: readonly Argument[]) =>
 
 export const typeOf = (type: keyof typeof DTYPES): DType => dtypeNamed(DTYPES[type]);
 
-/** Runs `block`; its errors name parameters instead of positions. */
-function named<R>(names: readonly string[], block: () => R): R {
+/** Runs `block`; its errors name parameters instead of positions: that of the binding `_x_` is x. */
+function named<R>(kernel: Kernel, block: () => R): R {
+  const name = (at: string) => kernel._declared(Number(at))?.name.replace(/^_(.*?)_?$/, "$1") ?? at;
   try {
     return block();
   } catch (error) {
-    const place = /\bbinding (\d+)|\barguments (\d+) and (\d+)/g;
     const found = error as Error;
-    found.message = found.message.replace(place, (_, ...at: string[]) =>
-      at
-        .slice(0, 3)
-        .flatMap((i) => (i === undefined ? [] : (names[Number(i)] ?? i)))
-        .join(" and "),
+    const place = /\bbinding \d+|\barguments \d+ and \d+/g;
+    found.message = found.message.replace(place, (text) =>
+      text.replace(/^\D+/, "").replace(/\d+/g, name),
     );
     throw found;
   }
 }
-
-export const namesOf = (params: readonly Param[]): string[] => params.map(({ name }) => name);
 
 /** Options of a kernel, as an error shows them. */
 export const DEFINITION = 'inputs: "f32 x", outputs: "f32 y", …';
