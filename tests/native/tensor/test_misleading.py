@@ -4,17 +4,21 @@ the same rows runs in tests/js/core/misleading.test.mjs."""
 import asyncio
 import gc
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dlpack_web as dlw
-from dlpack_web._backends.model.kernel import Kernel
-from dlpack_web._backends.model.requests import Request
-from dlpack_web._backends.model.wgsl import help_for, parse_shader
 from dlpack_web._files.headers import dtype_of_descr
 from dlpack_web._kernels.formulas import formula
+
+IN_PAGE = sys.platform == "emscripten"
+if not IN_PAGE:
+    from dlpack_web._backends.model.kernel import Kernel
+    from dlpack_web._backends.model.requests import Request
+    from dlpack_web._backends.model.wgsl import help_for, parse_shader
 
 ROWS = json.loads((Path(__file__).parents[2] / "misleading.json").read_text("utf-8"))
 LIMITS = {"maxBufferSize": 2**31, "maxStorageBufferBindingSize": 2**31}
@@ -53,6 +57,8 @@ def say(text):
     "row", [row for row in ROWS if "py" in row], ids=lambda row: row["py"]
 )
 def test_a_wrong_line_gets_an_answer(row):
+    if IN_PAGE and row["py"].startswith(("help(", "request(", "size(", "unbound(")):
+        pytest.skip("JavaScript reads shaders and options here")
     names = {
         "a": np.arange(3.0),
         "asyncio": asyncio,
