@@ -87,6 +87,7 @@ const isLost = ({ lost }) =>
 async function bench({ quick, only }) {
   const { pyodide, bridge } = await boot((text) => console.log(text));
   let device = await requestDevice();
+  useDevice(device); // the first is Python's default
   const [rows, failed] = [[], []];
   if ([null, "python", "wire"].includes(only)) {
     console.log("python, in the page");
