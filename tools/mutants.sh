@@ -43,7 +43,7 @@ END
 
 js() {
   copy_project
-  rm "$copy/js" && cp -r "$root/js" "$copy"
+  rm "$copy/js" "$copy/packages" && cp -r "$root/js" "$root/packages" "$copy"
   cd "$copy"
   FILE=$file TESTS=$tests "$root/build/stryker/node_modules/.bin/stryker" run tests/js/stryker.mjs
 }
