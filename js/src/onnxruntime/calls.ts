@@ -1,4 +1,4 @@
-import type { Python } from "../pyodide/python.js";
+import type { Python } from "../internal.js";
 import type { Library } from "./sessions.js";
 
 /** Python's calls about sessions of onnxruntime-web. */

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /** Finds onnxruntime-web: given, loaded already, or beside the page. */
-import type { Ort } from "../adapters/ort.js";
+import type { Ort } from "../internal.js";
 
 const FOLDER = "libraries/ort/";
 const FILE = "ort.webgpu.bundle.min.mjs";

@@ -1,11 +1,21 @@
 /** Rewrites models for features that onnxruntime-web lacks. */
-import { concat } from "../core/bytes.js";
 import { type Field, fields, isMessage, isUTF8, messagesIn, partOf, textOf } from "./onnx.js";
 
 /** The labels of an output that is a list of dicts, one for each row. */
 export type Labels = (string | bigint)[];
 
 const encoder = new TextEncoder();
+
+/** Bytes one after the other. */
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
 
 function varint(value: number): number[] {
   const bytes: number[] = [];

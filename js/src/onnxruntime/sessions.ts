@@ -8,23 +8,33 @@
  * second call while one waits for the GPU, nor mount two sessions' files at once.
  */
 
-import { inTurn, isUsable } from "../adapters/common.js";
-import { shareDevice } from "../adapters/devices.js";
-import { ON_CPU, ON_GPU } from "../adapters/generated.js";
-import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
-import { isOfRun, nameSession } from "../adapters/ortruns.js";
-import { CopyError, ReleasedError } from "../core/errors.js";
-import type { GPUBuffer, GPUDevice } from "../core/globals.js";
-import type { ManagedTensor } from "../core/managed.js";
-import { releasing } from "../core/releasing.js";
-import { checkWrite } from "../core/targets.js";
-import type { Tensor } from "../core/tensor.js";
-import type { Handle, Wait, Work } from "../pyodide/numbers.js";
-import type { Python } from "../pyodide/python.js";
-import { checkAlive, realDevice, useDevice as register } from "../webgpu/device.js";
-import { unseen } from "../webgpu/faults.js";
-import { slotOf } from "../webgpu/references.js";
-import { read } from "../webgpu/transfer.js";
+import {
+  bufferOf,
+  CopyError,
+  checkAlive,
+  checkWrite,
+  fromOrt,
+  type GPUBuffer,
+  type GPUDevice,
+  type Handle,
+  inTurn,
+  isOfRun,
+  isUsable,
+  nameSession,
+  ON_CPU,
+  ON_GPU,
+  type Ort,
+  type Python,
+  ReleasedError,
+  readInto,
+  realDevice,
+  shareDevice,
+  type Tensor,
+  toOrt,
+  unseen,
+  type Wait,
+  type Work,
+} from "../internal.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
@@ -426,7 +436,7 @@ class Run {
     feeds: number[],
     outputs: number[],
   ) {
-    if (session.device) checkAlive(register(session.device));
+    if (session.device) checkAlive(session.device);
     try {
       for (const [i, { data, dims }] of Object.entries(strings ?? {})) {
         const { name } = session.inputs[+i] as Slot;
@@ -448,20 +458,22 @@ class Run {
     const { ort, python, device, inputs } = this.session;
     const tensor = python.tensorAt(address);
     const { name } = inputs[index] as Slot;
-    releasing(tensor, () => {
+    try {
       this.#feeds[name] =
         device && !tensor.device.gpu && isUploaded(tensor)
           ? this.#upload(tensor.to(device))
           : isSmall(tensor)
             ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor.shape])
             : toOrt(ort, tensor);
-    });
+    } finally {
+      tensor.release();
+    }
   }
 
   /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */
   #upload(tensor: Tensor): any {
     this.#uploaded.push(tensor);
-    return this.session.ort.Tensor.fromGpuBuffer(slotOf(tensor._managed.handle).buffer, {
+    return this.session.ort.Tensor.fromGpuBuffer(bufferOf(tensor), {
       dataType: tensor.dtype,
       dims: [...tensor.shape],
     });
@@ -469,8 +481,7 @@ class Run {
 
   /** Code that may still use one of those buffers keeps it. */
   #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
-    for (const tensor of this.#uploaded)
-      if (isKept(slotOf(tensor._managed.handle).buffer)) void tensor.buffer;
+    for (const tensor of this.#uploaded) if (isKept(bufferOf(tensor))) void tensor.buffer;
   }
 
   #fetch(index: number, to: number): void {
@@ -519,7 +530,7 @@ class Run {
     } catch (error) {
       this.#giveUp(() => true);
       this.engine.renew();
-      if (session.device) checkAlive(register(session.device));
+      if (session.device) checkAlive(session.device);
       throw isOfRun(error) ? failed(error) : asError(error);
     }
     const given = Object.values(results).filter(({ location }) => location === "gpu-buffer");
@@ -529,7 +540,7 @@ class Run {
       await this.#take(results).catch((error) => {
         throw isOfRun(error) ? failed(error) : error;
       });
-      if (session.device) checkAlive(register(session.device));
+      if (session.device) checkAlive(session.device);
     } finally {
       for (const value of Object.values(results)) value.dispose();
       if (this.#released) this.release();
@@ -539,8 +550,8 @@ class Run {
   /** Moves the results to their targets. */
   async #take(results: Record<string, any>): Promise<void> {
     const { ort, python } = this.session;
-    const sources: ManagedTensor[] = [];
-    const targets: ManagedTensor[] = [];
+    const sources: Tensor[] = [];
+    const targets: Tensor[] = [];
     const passing: Tensor[] = [];
     try {
       for (const { slot, to, target } of this.#outputs) {
@@ -564,19 +575,19 @@ class Run {
           this.#values.push(target.reshape(target.shape));
         } else if (tensor.device.gpu && to !== ON_DEVICE) {
           passing.push(tensor);
-          if (target) checkWrite(target._managed, tensor._managed);
+          if (target) checkWrite(target, tensor);
           const host =
             target?.reshape(target.shape) ?? python.bridge.empty(tensor.shape, tensor.dtype);
           this.#values.push(host);
-          sources.push(tensor._managed);
-          targets.push(host._managed);
+          sources.push(tensor);
+          targets.push(host);
         } else {
           this.#values.push(tensor);
         }
       }
       if (sources.length > 0) {
         this.#reading = new AbortController();
-        await read(sources, targets, this.#reading.signal);
+        await readInto(sources, targets, this.#reading.signal);
       }
     } finally {
       for (const tensor of passing) tensor.release();

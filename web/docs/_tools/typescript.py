@@ -36,7 +36,7 @@ def entries(project: Path) -> dict[str, str]:
     found = {}
     for name, target in manifest["exports"].items():
         file = target if isinstance(target, str) else target["types"]
-        if "/dist/" in file:
+        if "/dist/" in file and name != "./internal":  # without promise, for packages
             source = re.sub(r"(\.d\.ts|\.js)$", ".ts", file.replace("/dist/", "/src/"))
             found[f"{manifest['name']}{name.removeprefix('.')}"] = source
     return found
