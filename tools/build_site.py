@@ -54,6 +54,7 @@ def contents() -> dict[str, Path]:
     for built in ROOT.glob("packages/*/js/dist"):
         parts[f"packages-js/{built.parts[-3]}"] = built
     parts["wheel"] = ROOT / "dist"
+    parts["dist"] = ROOT / "dist"  # where modules of packages find their wheels
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )

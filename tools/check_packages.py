@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SEAM = {"dlpack_web.backends", "dlpack_web.internal"}
 SEAM_JS = "dlpack-web/internal"
 IMPORT_JS = re.compile(r"""(?:\bfrom|\bimport\(?) *["']([^"']+)["']""")
+EXPORT_JS = re.compile(
+    r"^export (?:(?:type )?\{|(?:async )?function )([^}(]*)", re.MULTILINE
+)
 PUBLIC = {"dlpack_web", "dlpack_web.webgpu"}
 MOST = 45  # names of a language
 #: The table of moved names, until 1.0.
@@ -66,6 +69,11 @@ def complaints() -> Iterator[str]:
     ]
     if (count := sum(map(len, names))) > MOST:
         yield f"{' and '.join(sorted(SEAM))} have {count} names, and {MOST} are allowed"
+    exported = EXPORT_JS.findall((ROOT / "js/src/internal.ts").read_text("utf-8"))
+    if (
+        count := sum(len(re.findall(r"[^\s,][^,]*", each)) for each in exported)
+    ) > MOST:
+        yield f"{SEAM_JS} has {count} names, and {MOST} are allowed"
     packages = "|".join(path.name for path in ROOT.glob("packages/*") if path.is_dir())
     named = re.compile(rf"(?:dlpack[-_]web[-_.]|packages/)({packages})\b")
     for folder, kinds in (("py", "*.py*"), ("js/src", "*.ts"), ("wasm", "*.[ch]")):

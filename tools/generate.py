@@ -138,7 +138,12 @@ FOR_PACKAGES = {
         "Code, bits and, of floats below 32 bits, bits of exponent and mantissa, and bias.",
         "KINDS: Record<string, readonly number[]>",
         {row["name"]: row["kind"] for row in DTYPES},
-    )
+    ),
+    "ELEMENTS": export(
+        "onnxruntime's words for TensorProto.DataType.",
+        f"ELEMENTS: {STRINGS}",
+        {row["number"]: row["word"] for row in ONNX},
+    ),
 }
 for file in ROOT.glob("packages/*/js/src/generated.ts"):
     exported = re.findall(r"(?m)^export const (\w+)", file.read_text())
@@ -149,11 +154,6 @@ FILES["js/src/open/generated.ts"] = (
     + export("By safetensors' names.", f"SAFETENSORS: {STRINGS}", TYPES["safetensors"])
     + export("Bits, not loaded.", f"SUB_BYTE: {NUMBERS}", TYPES["safetensors_sub_byte"])
     + export("What ml_dtypes writes.", f"ML_DTYPES: {STRINGS}", HINTS["ml_dtypes"])
-)
-FILES["js/src/onnxruntime/generated.ts"] = export(
-    "onnxruntime's words for TensorProto.DataType.",
-    f"ELEMENTS: {STRINGS}",
-    {row["number"]: row["word"] for row in ONNX},
 )
 GPU = [row["dtype"] for row in ONNX if row.get("web") == "gpu"]
 CPU = [row["dtype"] for row in ONNX if row.get("web") in ("gpu", "cpu")]
@@ -219,8 +219,6 @@ MAX_NDIM = {DLPACK["max_ndim"]}
 NPY = {TYPES["npy"]}
 SAFETENSORS = {TYPES["safetensors"]}
 SUB_BYTE = {TYPES["safetensors_sub_byte"]}
-ONNX = {ORT_WEB}
-ONNX_WORDS = {ORT_WORDS}
 
 class Limits(TypedDict, total=False):
     """WebGPU's limits."""
@@ -240,11 +238,22 @@ FILES["py/dlpack_web/_backends/interface.pyi"] = (
     f"# Not from tables, but from _backends/model: see tools/generate_interface.py.\n\n{interface()}"
 )
 
+# The same in Python: those that it assigns.
+PY_FOR_PACKAGES = {
+    "ONNX": f"# onnxruntime-web's numbers of dtypes.\nONNX = {ORT_WEB}\n",
+    "NUMPY": f"# Those that NumPy has.\nNUMPY = {[name for name in TYPES['npy'] if name in ORT_WEB]}\n",
+    "ONNX_WORDS": f"# Its words for them, where they differ.\nONNX_WORDS = {ORT_WORDS}\n",
+}
+for file in ROOT.glob("packages/*/py/*/_generated.py"):
+    assigned = re.findall(r"(?m)^(\w+) = ", file.read_text())
+    text = "".join(PY_FOR_PACKAGES[name] for name in assigned)
+    FILES[file.relative_to(ROOT).as_posix()] = text
+
 # What precedes the version in files that people write.
 OF_PACKAGE = r'"name": "dlpack-web[\w-]*",\s+"version": "'
 BEFORE_VERSION = {
     "package.json": OF_PACKAGE,
-    "package-lock.json": OF_PACKAGE,
+    "package-lock.json": rf'{OF_PACKAGE}|"dlpack-web": "',
     "CITATION.cff": r"^version: ",
     "README.md": r"^Status: version ",
     "py/dlpack_web/__init__.py": r'^__version__ = "',
@@ -255,6 +264,10 @@ for project in ROOT.glob("packages/*/p*"):
         BEFORE_VERSION[path] = r'^version = "|"dlpack-web=='
     elif project.name == "package.json":
         BEFORE_VERSION[path] = rf'{OF_PACKAGE}|"dlpack-web": "'
+for pattern in ("py/*/__init__.py", "js/src/pyodide.ts"):
+    for file in ROOT.glob(f"packages/*/{pattern}"):
+        path = file.relative_to(ROOT).as_posix()
+        BEFORE_VERSION[path] = r'^_VERSION = "|^  version: "|/dlpack_web_\w+-'
 
 stale: list[str] = []
 

@@ -9,9 +9,9 @@ import { join } from "node:path";
 
 const LAZY = [
   "adapters/all.js",
-  "onnxruntime/library.js",
   "open/library.js",
   "pyodide/load.js",
+  "pyodide/names.js",
   "webgpu/lazy.js",
 ];
 const INDEX = 'import "../webgpu/transfer.js";\nexport * as webgpu from "../webgpu/index.js";\n';

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the types of what Python calls in JavaScript, by subject: js/src/pyodide/calls.ts has the subjects of
-the bridge, entries.ts those of what stands on it. Reads the declarations in js/dist, which `make js` makes.
---check: fails if the file is another one."""
+the bridge, entries.ts those of what stands on it, packages/*/js/src/calls.ts those of packages. Reads the
+declarations in js/dist, which `make js` makes. --check: fails if a file is another one."""
 
 import re
 import sys
@@ -110,10 +110,21 @@ def declarations() -> str:
     return "\n\n".join([HEAD, *found.written.values(), "\n".join(subjects)]) + "\n"
 
 
-made = declarations()
-if "--check" not in sys.argv:
-    FILE.write_text(made)
-elif FILE.read_text() != made:
-    sys.exit(
-        f"{FILE.relative_to(ROOT)} is not what JavaScript has: run `make generate`"
-    )
+def declarations_in(package: Path) -> str:
+    found, calls = Declarations(), package / "js/dist/calls.d.ts"
+    for name in re.findall(r"export declare class (\w+)", calls.read_text()):
+        found.add(name, calls)
+    return "\n\n".join([HEAD, *found.written.values()]) + "\n"
+
+
+made = {FILE: declarations()}
+for calls in ROOT.glob("packages/*/js/src/calls.ts"):
+    package = calls.parents[2]
+    file = package / f"py/dlpack_web_{package.name}/_calls.pyi"
+    made[file] = declarations_in(package)
+for file, text in made.items():
+    if "--check" not in sys.argv:
+        file.write_text(text)
+    elif file.read_text() != text:
+        path = file.relative_to(ROOT)
+        sys.exit(f"{path} is not what JavaScript has: run `make generate`")

@@ -5,7 +5,7 @@ import { loadExplanations } from "./webgpu/explanations.js";
 
 export * from "./core/index.js";
 export type { Bridge, TensorOptions } from "./pyodide/bridge.js";
-export { type ConnectOptions, connect } from "./pyodide/connect.js";
+export { type ConnectOptions, connect, type Package } from "./pyodide/connect.js";
 export type { Pyodide, PyProxy } from "./pyodide/host.js";
 export * as webgpu from "./webgpu/index.js";
 

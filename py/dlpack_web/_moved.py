@@ -7,7 +7,9 @@ from typing import Any
 from . import webgpu
 
 #: By the module that it was. The distribution has dashes for underscores.
-MOVED = {"dlpack_web.tinygrad": "dlpack_web_tinygrad"}
+MOVED = {
+    f"dlpack_web.{name}": f"dlpack_web_{name}" for name in ("onnxruntime", "tinygrad")
+}
 WEBGPU = {f"dlpack_web.{name}": f"dlpack_web.webgpu.{name}" for name in webgpu.__all__}
 
 

@@ -5,22 +5,62 @@ promise between minor versions: such a package requires the same version.
 """
 
 from . import _core
+from ._backends import javascript
 from ._backends.calls import refuse_recorded
-from ._layout.dtype import DType
+from ._layout.dtype import DType, parse_dtype
 from ._tensor.device import CPU, default_device, parse_device
 from ._tensor.tensor import Tensor, share
 
 __all__ = [
     "CPU",
+    "Kept",
+    "block_on",
+    "calls_of",
+    "check_mask",
     "default_device",
     "describe",
+    "finish",
+    "invoke",
     "is_row_major",
     "memory_of",
     "parse_device",
+    "parse_dtype",
+    "receive",
+    "receive_waiting",
     "refuse_recorded",
     "retyped",
     "share",
+    "wait_for",
 ]
+# In Pyodide; elsewhere each says so.
+Kept = javascript.Kept
+block_on = javascript.block_on
+calls_of = javascript.calls_of
+finish = javascript.finish
+invoke = javascript.invoke
+receive = javascript.receive
+receive_waiting = javascript.receive_waiting
+wait_for = javascript.wait_for
+
+
+def check_mask(values: object) -> None:
+    """Checks that an array has no masked elements, which have no value.
+
+    Parameters
+    ----------
+    values : object
+        An array, or anything else, which has none.
+
+    Raises
+    ------
+    BufferError
+        It has some.
+
+    Examples
+    --------
+    >>> internal.check_mask([1, 2])
+    """
+    _core._check_mask(values)
 
 
 def describe(tensor: Tensor) -> str:

@@ -1,6 +1,9 @@
 // Runs of Python's sessions: twenty small ones against onnxruntime-web's own run() of the same feeds,
 // and one with a large input against what pages do that copy it by to_js().
 
+import { connect } from "/js/index.js";
+import { onnxruntime } from "/packages-js/onnxruntime/pyodide.js";
+
 const FILE = "/libraries/ort/ort.webgpu.bundle.min.mjs";
 const SMALL = 20; // runs, as sessions.py has them
 // Until then browsers run the WebAssembly of both that they compiled first, which is slower.
@@ -8,8 +11,9 @@ const WARM = 150;
 
 /** The Python of it, once. */
 async function module(pyodide) {
+  await connect(pyodide, { packages: [onnxruntime] });
   for (const [name, url] of [
-    ["onnx_models", "../browser/onnxruntime/onnx_models.py"],
+    ["onnx_models", "../models/onnx_models.py"],
     ["sessions", "sessions.py"],
   ]) {
     const source = await (await fetch(new URL(url, import.meta.url))).text();

@@ -10,7 +10,7 @@ from onnx_models import doubling, graph, message, node, number, text
 from pyodide.ffi import run_sync, to_js
 
 import dlpack_web as dlw
-from dlpack_web import onnxruntime as ort
+import dlpack_web_onnxruntime as ort
 from dlpack_web._backends import javascript
 
 RUNS = 20

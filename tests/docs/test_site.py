@@ -94,7 +94,6 @@ ANSWERS = {
     "node": "howto/deno-and-node",
     "npm install": "howto/install",
     "numpy to typed array": "tutorials/first-tensor",
-    "onnxruntime": "howto/onnxruntime",
     "pandas dataframe": "howto/arrow",
     "pip install": "howto/install",
     "profiling": "howto/measure",

@@ -1,4 +1,4 @@
-"""Make the models that the programs of tests/foreign/onnxruntime run: small, and the same every time.
+"""Make the models that programs for onnxruntime run: small, and the same every time.
 
 Each is one kind of thing that models have: a convolution, attention, float16, int8, extents that
 are not known before, several inputs and outputs, weights in a file of their own. Where numbers

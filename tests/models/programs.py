@@ -1,5 +1,5 @@
 # More than 500 lines: one function for each model.
-"""Models of the kinds that programs of tests/foreign/onnxruntime are written for: a decoder with a cache, an
+"""Models of the kinds that programs for onnxruntime are written for: a decoder with a cache, an
 encoder of sentences, a detector, a detector of speech, and small ones of a single purpose."""
 
 from __future__ import annotations

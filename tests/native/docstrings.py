@@ -39,7 +39,7 @@ def _public():
 def members_of(module):
     """(name, docstring) of the public names of a module that `_public` leaves out, as it is
     not there everywhere."""
-    found = importlib.import_module(f"dlpack_web.{module}")
+    found = importlib.import_module(module)
     return _documented((name, getattr(found, name)) for name in found.__all__)
 
 

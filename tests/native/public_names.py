@@ -13,15 +13,13 @@ from pathlib import Path
 FILE = Path(__file__).with_name("public_names.txt")
 ALWAYS = ("dlpack_web", "dlpack_web.webgpu", "dlpack_web.wire")
 ALWAYS += ("dlpack_web.internal", "dlpack_web.backends")
-# In a page alone it has names of its own: outside, it is PyPI's onnxruntime.
-IN_PAGES = ("dlpack_web.onnxruntime",)
 
 
 def home_of(thing):
     """Its public module; rooms of the package are all the same here."""
     module = str(getattr(thing, "__module__", None))
     parts = module.split(".")
-    if parts[0] != "dlpack_web" or len(parts) == 1:
+    if not parts[0].startswith("dlpack_web") or len(parts) == 1:
         return module
     private = any(part.startswith("_") for part in parts)
     return "dlpack_web._" if private else module
@@ -76,15 +74,6 @@ def names_of(module):
         public = sorted(found.__all__)
     for name in public:
         yield from lines_of(f"{module}.{name}", getattr(found, name))
-    if module in IN_PAGES:
-        for package in (found.capi, found.backend):
-            for name in sorted(vars(package)):
-                thing = vars(package)[name]
-                if inspect.ismodule(thing):
-                    names = ", ".join(
-                        sorted(each for each in vars(thing) if not each.startswith("_"))
-                    )
-                    yield f"{thing.__name__}: {names}"
 
 
 def found(python):
@@ -100,7 +89,7 @@ def main():
 
     assert dlpack_web.__version__
     sys.platform = "emscripten"
-    for module in (*ALWAYS, *IN_PAGES):
+    for module in ALWAYS:
         print("\n".join(names_of(module)))
 
 

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "browser"
-sys.path[:0] = [str(HERE / name) for name in ("hosts", "onnxruntime", "pages")]
+sys.path[:0] = [str(HERE / name) for name in ("hosts", "pages")]
 pytest.register_assert_rewrite("page_checks")
 from browser import (
     BrowserMissingError,
@@ -91,8 +91,17 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
+def packages() -> list[str]:
+    """The modules of packages that connect() gets."""
+    return []
+
+
+@pytest.fixture(scope="session")
 def pages_in(
-    browser: Browser, server: Server, request: pytest.FixtureRequest
+    browser: Browser,
+    server: Server,
+    packages: list[str],
+    request: pytest.FixtureRequest,
 ) -> Callable[[ExitStack], Opener]:
     """What opens pages with Pyodide and dlpack-web in them, until the stack ends."""
     wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
@@ -106,6 +115,7 @@ def pages_in(
             numpy: bool = True,
             name: str = "",
             script: str = "",
+            packages: list[str] = packages,
         ) -> TestPage:
             """`script` runs before the page's own, e.g. to take WebGPU away."""
             page, watch = stack.enter_context(open_page(browser, server.url))
@@ -115,6 +125,7 @@ def pages_in(
             options = {
                 "pyodideDir": pyodide and f"/{pyodide}/",
                 "wheel": f"/wheel/{wheel}",
+                "packages": packages,
                 "notebook": notebook,
                 "numpy": numpy,
             }

@@ -29,6 +29,8 @@ def test_other_imports_and_names_are_refused(tmp_path, monkeypatch):
         "py/dlpack_web/_moved.py": "WAY = 'use dlpack_web_beside'\n",
         "js/src/core/hints.ts": "// dlpack-web-beside\n// dlpack-web/beside is ours\n",
         "js/src/core/text.ts": "// packages/beside/README.md\n",
+        "js/src/internal.ts": f"export {{\n  {', '.join(f'n{i}' for i in range(44))},\n}} from './a.js';\n"
+        "export type { T } from './a.js';\nexport async function f(x) {}\n",
         "package.json": '{"exports": {".": "", "./core": ""}}',
         "packages/beside/package.json": '{"peerDependencies": {"dlpack-web": "1"}}',
         "packages/beside/js/src/one.ts": 'import type { Tensor } from "dlpack-web";\n'
@@ -52,6 +54,7 @@ def test_other_imports_and_names_are_refused(tmp_path, monkeypatch):
         "packages/beside/py/beside/one.py:2: imports dlpack_web._arrow",
         "packages/beside/py/beside/two.py:2: imports dlpack_web._kernels.kernel",
         "dlpack_web.backends and dlpack_web.internal have 46 names, and 45 are allowed",
+        "dlpack-web/internal has 46 names, and 45 are allowed",
         "py/dlpack_web/_hints.py:1: names the package beside",
         "js/src/core/hints.ts:1: names the package beside",
         "js/src/core/text.ts:1: names the package beside",
@@ -82,7 +85,11 @@ def test_wheels_of_packages_install_on_their_own(tmp_path):
         module = name.replace("-", "_")
         source = ROOT / "packages" / name.removeprefix("dlpack-web-") / "py" / module
         there = {path.name for path in (target / module).iterdir()} - {"__pycache__"}
-        assert there == {path.name for path in source.iterdir()} - {"__pycache__"}
+        assert there == {
+            path.name
+            for path in source.iterdir()
+            if path.suffix != ".pyi" and path.name != "__pycache__"
+        }
         public = (target / module / "__init__.py").read_text()
         assert public.startswith('"""'), "the public docstring stays"
         assert "#: " not in public, "comments do not"

@@ -33,7 +33,7 @@ build/fuzz/hostile.so: tests/fuzz/hostile.c $(VENV)
 
 wheel: $(WHEEL) $(PACKAGE_WHEELS)
 
-$(PACKAGE_WHEELS): $(PACKAGE_FILES) LICENSE $(TOOLCHAIN)/wheels.py $(VENV)
+$(PACKAGE_WHEELS): $(PACKAGE_FILES) LICENSE $(TOOLCHAIN)/wheels.py $(VENV) $(JS)
 	@echo "[build] wheels of the packages"
 	mkdir -p dist
 	$(PYTHON) $(TOOLCHAIN)/wheels.py packages dist
@@ -67,12 +67,13 @@ $(PAGE_SCRIPT): $(TS_FILES) $(NPM)
 	  --log-level=warning --outfile=$@
 
 js: $(JS)
-$(JS): $(PACKAGE_TS) tsconfig.json tools/join_chunks.mjs $(NPM)
+$(JS): $(PACKAGE_TS) tsconfig.json tools/join_chunks.mjs tools/bundle_scripts.mjs $(NPM)
 	@echo "[build] JavaScript"
 	rm -rf js/dist $(PACKAGE_JS:=/js/dist)
 	$(NODE_BIN)/tsc --project .
 	node tools/join_chunks.mjs js/dist
 	for package in $(PACKAGE_JS); do $(NODE_BIN)/tsc --project $$package/js; done
+	node tools/bundle_scripts.mjs
 
 # Without Chromium there is none, and pages do without.
 $(SNAPSHOT): tools/snapshot.py $(NPM) $(VENV)
@@ -88,10 +89,10 @@ site: $(JS) $(WHEEL) $(PACKAGE_WHEELS) $(NUMPY) $(SNAPSHOT)
 whole-site: $(OLDER_NUMPY) | site
 	@$(PYTHON) tools/build_site.py
 
-package: $(JS) $(WHEEL)
+package: $(JS) $(WHEEL) $(PACKAGE_WHEELS)
 	npm pack --silent --pack-destination dist
 	mkdir -p dist/packages
-	for package in $(PACKAGE_JS); do npm pack --silent --pack-destination dist/packages ./$$package; done
+	for package in $(PACKAGE_JS); do npm pack --silent --ignore-scripts --pack-destination dist/packages ./$$package; done
 
 lite: $(LITE)
 

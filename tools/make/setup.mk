@@ -138,7 +138,7 @@ $(MEASUREMENTS): web/pages/arrow/measurements.mjs $(LIBRARIES)
 	node web/pages/arrow/measurements.mjs build/measurements/site
 	touch $@
 
-# What the programs of tests/foreign/onnxruntime run, and the node tests of the package onnx.
+# What programs for onnxruntime run, and the node tests of the package onnx.
 $(MODELS): $(addprefix tests/models/,make.py building.py estimators.py programs.py texts.py) $(MODEL)
 	@$(LIBS_PYTHON) tests/models/make.py build/models
 	touch $@

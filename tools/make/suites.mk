@@ -43,7 +43,7 @@ export SUITES
 
 INPUTS_native := $(NATIVE) $(JS)
 NEED_native := emcc
-RUN_native := $(PYTEST) tests/native tests/tools
+RUN_native := $(PYTEST) tests/native tests/tools $(wildcard packages/*/tests/native)
 
 # Leaks are not looked for, because CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and the suite leaks looks. Memory does not stay flat
@@ -94,17 +94,18 @@ LIVE := tests/browser/pages/test_live.py
 ADAPTERS := tests/browser/libraries/test_adapters.py
 ARRAY_LIBRARIES := tests/browser/libraries/test_array_libraries.py
 PYODIDES := tests/browser/hosts/test_pyodides.py
-ORT := tests/browser/onnxruntime
+ORT := $(wildcard packages/onnxruntime/tests/browser)
+OF_PACKAGES := $(filter-out $(ORT),$(wildcard packages/*/tests/browser))
 
 INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
-RUN_browser = $(PYTEST) tests/browser $(if $(WHOLE),$(wildcard packages/*/tests/browser)) $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
+RUN_browser = $(PYTEST) tests/browser $(if $(WHOLE),$(OF_PACKAGES)) $(patsubst %,--ignore %,$(LIVE) $(ARRAY_LIBRARIES) $(PYODIDES) \
   $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 INPUTS_in-pyodide := site chromium
-RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
+RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29"
 INPUTS_webgpu := $(IN_CHROMIUM)
-RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
+RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29"
 INPUTS_older-pyodide := $(IN_CHROMIUM)
-RUN_older-pyodide := $(PYTEST) $(IN_PYODIDE) -k pyodide-0.29
+RUN_older-pyodide := $(PYTEST) $(IN_PYODIDE) $(ORT:=/test_sessions.py) -k pyodide-0.29
 INPUTS_pyodides := $(MORE_NUMPYS) site chromium
 define RUN_pyodides
 $(PYTHON) tools/build_site.py
@@ -119,10 +120,7 @@ RUN_soak = $(PYTHON) tests/browser/pages/soak.py --minutes $(MINUTES)
 INPUTS_adapters := $(IN_CHROMIUM)
 RUN_adapters := $(PYTEST) $(ADAPTERS) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_conformance.py))
 INPUTS_onnxruntime := $(MODELS) $(NODES) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
-define RUN_onnxruntime
-$(PYTEST) $(IN_PYODIDE) -k "sessions and not pyodide-0.29"
-$(PYTEST) $(ORT)
-endef
+RUN_onnxruntime = $(PYTEST) $(ORT) $(if $(WHOLE),,-k "not pyodide-0.29")
 
 INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) $(LIBS) $(NATIVE) chromium
 NEED_lite := libvulkan lavapipe
@@ -143,7 +141,7 @@ INPUTS_firefox := $(IN_CHROMIUM) $(SOURCES) $(INPUTS_widget) package
 NEED_firefox := firefox-esr chromium
 define RUN_firefox
 export BROWSER=firefox
-$(PYTEST) tests/browser $(wildcard packages/*/tests/browser) $(patsubst %,--ignore %,$(ORT) $(ARRAY_LIBRARIES) $(PYODIDES))
+$(PYTEST) tests/browser $(OF_PACKAGES) $(ORT:=/test_sessions.py) $(patsubst %,--ignore %,$(ARRAY_LIBRARIES) $(PYODIDES))
 $(PYTEST) tests/package/test_pages.py
 $(PYTEST) tests/lite -k tour
 $(PYTEST) tests/docs -k interrupted

@@ -34,7 +34,7 @@ check-js: package
 	node tools/check_workflows.mjs
 	! git grep -nE '"resolved": "http|https?://' -- '*package-lock.json' tools/requirements | grep -v '"url": "'
 
-check-sizes: $(WHEEL)
+check-sizes: $(WHEEL) $(PACKAGE_WHEELS)
 	@$(PYTHON) tools/check_sizes.py
 
 fix: $(VENV) $(NPM)

@@ -59,7 +59,7 @@ def packages(out: Path) -> None:
     for project in sorted(ROOT.glob("packages/*/pyproject.toml")):
         with tempfile.TemporaryDirectory() as folder:
             stage = Path(folder, "stage")
-            hidden = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            hidden = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyi")
             shutil.copytree(project.parent / "py", stage / "py", ignore=hidden)
             for file in (project, project.with_name("README.md"), ROOT / "LICENSE"):
                 shutil.copy(file, stage)
@@ -76,6 +76,12 @@ def packages(out: Path) -> None:
             for old in out.glob(f"{wheel.name.partition('-')[0]}-*.whl"):
                 old.unlink()
             deflate(wheel, out)
+        if (npm := project.with_name("dist")) and project.with_name(
+            "package.json"
+        ).exists():
+            shutil.rmtree(npm, ignore_errors=True)  # the npm package has it, too
+            npm.mkdir()
+            shutil.copy(out / wheel.name, npm)
         name = tomllib.loads(project.read_text("utf-8"))["project"]["name"]
         names[name] = wheel.name
     (out / "packages.json").write_text(json.dumps(names, indent=2) + "\n")

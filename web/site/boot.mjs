@@ -4,8 +4,8 @@ import { startPyodide } from "./start.mjs";
 
 const here = (path) => new URL(path, import.meta.url).href;
 
-/** Resolves to `{pyodide, bridge}`; it reports its progress to `say(text)`. */
-export async function boot(say) {
+/** Resolves to `{pyodide, bridge}`; it reports its progress to `say(text)`. `packages`: for connect(). */
+export async function boot(say, packages = []) {
   say("Loading Python…");
   const [pyodide, { file }] = await Promise.all([
     startPyodide(here("./pyodide/")),
@@ -15,7 +15,7 @@ export async function boot(say) {
   say("Loading NumPy…");
   await pyodide.loadPackage("numpy", { messageCallback() {} });
   say("Loading dlpack-web…");
-  const bridge = await connect(pyodide, { wheel: here(`./wheel/${file}`) });
+  const bridge = await connect(pyodide, { wheel: here(`./wheel/${file}`), packages });
   return { pyodide, bridge };
 }
 

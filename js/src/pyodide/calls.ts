@@ -7,6 +7,7 @@ import * as entries from "./entries.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
 import { Images } from "./images.js";
 import { Kernels } from "./kernels.js";
+import { Packages } from "./packages.js";
 import { Python } from "./python.js";
 import { Tensors } from "./tensors.js";
 import type { Waits } from "./waits.js";
@@ -21,6 +22,7 @@ export class PythonCalls {
   readonly devices: Devices;
   readonly images: Images;
   readonly kernels: Kernels;
+  readonly packages: Packages;
   readonly tensors: Tensors;
   readonly waits: Waits;
 
@@ -31,6 +33,7 @@ export class PythonCalls {
     this.devices = new Devices();
     this.images = new Images(python);
     this.kernels = new Kernels(python);
+    this.packages = new Packages(python);
     this.tensors = new Tensors(python);
     this.waits = python.waits;
     for (const [name, Calls] of Object.entries<entries.Entry>(entries)) {

@@ -6,7 +6,7 @@ import { deviceWithId } from "../webgpu/device.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
 import type { Pyodide, PyodideHost } from "./host.js";
-import type { Address, DeviceId, Handle } from "./numbers.js";
+import type { Address, DeviceId, Handle, Wait } from "./numbers.js";
 import { Waits } from "./waits.js";
 
 /** The `GPUDevice` with an id. */
@@ -48,6 +48,15 @@ export class Python {
   /** Calls `use` with the tensor for a Python one, which has a hold for as long. */
   during<R>(address: Address, use: (tensor: Tensor) => R): R {
     return releasing(this.tensorAt(address), (tensor) => use(tensor));
+  }
+
+  /**
+   * The number with which Python waits for a promise.
+   *
+   * @param handle - returns what Python gets; not called if an interrupt ends its wait
+   */
+  wait(promise: Promise<unknown>, handle?: () => Handle): Wait {
+    return this.waits.add(promise, handle);
   }
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */

@@ -7,17 +7,23 @@ import type { URL as AnyURL } from "../core/globals.js";
 import { ABIS, shippedWheel, VERSION } from "./generated.js";
 import { type Pyodide, SERVED } from "./host.js";
 
+const OURS = "dlpack_web";
+
 /**
  * The bytes of the wheel at `given`, or else of the one in the npm package.
  *
+ * @param name - the module in Python that it has
  * @throws DLPackError saying what was found instead, and what to do
  */
-export async function findWheel(given: string | AnyURL | undefined): Promise<Uint8Array> {
+export async function findWheel(
+  given: string | AnyURL | undefined,
+  name: string = OURS,
+): Promise<Uint8Array> {
   const reasons: string[] = [];
-  for (const url of given === undefined ? shippedAt() : [String(given)]) {
+  for (const url of given === undefined ? shippedAt(name) : [String(given)]) {
     try {
       const bytes = await load(url);
-      const wrong = complaint(bytes);
+      const wrong = complaint(bytes, name);
       if (wrong === null) return bytes;
       reasons.push(`${url} is ${wrong}`);
     } catch (cause) {
@@ -26,13 +32,18 @@ export async function findWheel(given: string | AnyURL | undefined): Promise<Uin
   }
   const found = reasons.join(", and ") || "this bundle does not know its URL";
   throw new DLPackError(
-    `no wheel of dlpack_web ${VERSION} was found: ${found}. ${advice(given === undefined)}`,
+    `no wheel of ${name} ${VERSION} was found: ${found}. ${advice(name, given === undefined)}`,
     { needed: VERSION },
   );
 }
 
-function advice(alone: boolean): string {
-  const copy = `dist/*.whl of the npm package dlpack-web@${VERSION}`;
+const onNpm = (name: string) => name.replaceAll("_", "-");
+
+function advice(name: string, alone: boolean): string {
+  const copy = `dist/*.whl of the npm package ${onNpm(name)}@${VERSION}`;
+  if (name !== OURS) {
+    return `Pass the URL of ${copy}: connect(pyodide, { packages: [{ ...its, wheel }] })`;
+  }
   if (!alone || nodeFiles()) return `Pass the URL of ${copy}: connect(pyodide, { wheel })`;
   return (
     `Bundlers without new URL(file, import.meta.url) leave it out: copy ${copy} to your ` +
@@ -42,7 +53,8 @@ function advice(alone: boolean): string {
 }
 
 /** Where the wheel of the npm package may be. */
-function shippedAt(): string[] {
+function shippedAt(name: string): string[] {
+  if (name !== OURS) return [];
   let url: string;
   try {
     url = shippedWheel().href;
@@ -81,36 +93,36 @@ async function load(url: string): Promise<Uint8Array> {
 }
 
 /** What is wrong with a wheel, without unpacking it; null: nothing. */
-function complaint(bytes: Uint8Array): string | null {
+function complaint(bytes: Uint8Array, name: string): string | null {
   const text = new TextDecoder("latin1").decode(bytes);
   if (!text.startsWith("PK\x03\x04")) {
     if (/^\s*</.test(text)) return "an HTML page, as servers send for missing files";
     return `not a wheel, but ${bytes.length} other bytes`;
   }
   // Names of files are not compressed.
-  const [, version] = /dlpack_web-([\w.+!]+)\.dist-info\//.exec(text) ?? [];
+  const [, version] = new RegExp(`${name}-([\\w.+!]+)\\.dist-info/`).exec(text) ?? [];
   if (version === VERSION) return null;
-  return version ? `dlpack_web ${version}` : "a wheel of another package";
+  return version ? `${name} ${version}` : "a wheel of another package";
 }
 
-/** Whether Python would find `dlpack_web`; UnsupportedError if that is another version. */
-export function isInstalled(pyodide: Pyodide): boolean {
+/** Whether Python would find a module of ours; UnsupportedError if that is another version. */
+export function isInstalled(pyodide: Pyodide, name: string = OURS): boolean {
   const found = withModule(pyodide, "importlib.util", (util) => {
-    const spec = util.find_spec("dlpack_web");
+    const spec = util.find_spec(name);
     spec?.destroy();
     return spec !== undefined;
   });
   if (!found) return false;
   const version = withModule(pyodide, "importlib.metadata", (metadata) => {
     try {
-      return metadata.version("dlpack_web") as string;
+      return metadata.version(name) as string;
     } catch {
       return VERSION; // the sources are there without a version
     }
   });
   if (version === VERSION) return true;
   throw new UnsupportedError(
-    `Python has dlpack_web ${version}, and this JavaScript is dlpack-web ${VERSION}: the versions ` +
+    `Python has ${name} ${version}, and this JavaScript is ${onNpm(name)} ${VERSION}: the versions ` +
       "must be equal. Load the wheel of that version, or none, into a fresh Pyodide",
     { given: version, needed: VERSION },
   );
@@ -134,7 +146,7 @@ export function checkABI(pyodide: Pyodide): void {
  * @returns a function that uninstalls it, imported modules included
  * @throws DLPackError if it cannot be unpacked
  */
-export function install(pyodide: Pyodide, wheel: Uint8Array): () => void {
+export function install(pyodide: Pyodide, wheel: Uint8Array, name: string = OURS): () => void {
   const extractDir = withModule(pyodide, "site", (site) => {
     const folders = site.getsitepackages();
     try {
@@ -146,12 +158,13 @@ export function install(pyodide: Pyodide, wheel: Uint8Array): () => void {
   const forget = () => withModule(pyodide, "importlib", (it) => it.invalidate_caches());
   const undo = () => {
     withModule(pyodide, "shutil", (shutil) => {
-      for (const name of ["dlpack_web", `dlpack_web-${VERSION}.dist-info`]) {
-        shutil.rmtree(`${extractDir}/${name}`, true);
+      for (const folder of [name, `${name}-${VERSION}.dist-info`]) {
+        shutil.rmtree(`${extractDir}/${folder}`, true);
       }
     });
     withModule(pyodide, "sys", ({ modules }) => {
-      for (const name of [...modules]) if (/^dlpack_web\b/.test(name)) modules.delete(name);
+      const of = new RegExp(`^${name}\\b`);
+      for (const each of [...modules]) if (of.test(each)) modules.delete(each);
     });
     forget();
   };
@@ -159,7 +172,7 @@ export function install(pyodide: Pyodide, wheel: Uint8Array): () => void {
     pyodide.unpackArchive(wheel, "whl", { extractDir });
   } catch (cause) {
     undo();
-    throw new DLPackError(`the dlpack_web wheel is damaged: ${lastLine(cause)}`, { cause });
+    throw new DLPackError(`the ${name} wheel is damaged: ${lastLine(cause)}`, { cause });
   }
   forget();
   return undo;

@@ -80,24 +80,6 @@ SAFETENSORS = {
     "C64": "complex64",
 }
 SUB_BYTE = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
-ONNX = {
-    "float32": 1,
-    "float16": 10,
-    "int32": 6,
-    "int64": 7,
-    "uint32": 12,
-    "uint8": 2,
-    "bool": 9,
-    "int4": 22,
-    "uint4": 21,
-    "int8": 3,
-    "int16": 5,
-    "uint16": 4,
-    "uint64": 13,
-    "float64": 11,
-    "string": 8,
-}
-ONNX_WORDS = {"float32": "float", "float64": "double"}
 
 
 class Limits(TypedDict, total=False):

@@ -14,10 +14,10 @@ const context = { counters };
 const indexURL = (dir) => (context.root ? context.root + dir : new URL(dir, location).href);
 
 /**
- * `pyodideDir` and `wheel` are URL paths, without the first there is no Python; `notebook`: Python
+ * `pyodideDir` and `wheel` are URL paths, `packages` those of modules for connect(); without the first there is no Python; `notebook`: Python
  * imports dlpack_web by itself; `numpy`: false leaves it out; `root`: the site's folder, where Pyodide reads files and no URLs.
  */
-async function start({ pyodideDir, wheel, notebook, numpy, root }) {
+async function start({ pyodideDir, wheel, packages = [], notebook, numpy, root }) {
   context.root = root;
   await ownTask();
   if (pyodideDir === null) {
@@ -35,7 +35,12 @@ async function start({ pyodideDir, wheel, notebook, numpy, root }) {
     return;
   }
   const library = await import("/js/index.js");
-  const bridge = await library.connect(pyodide, { wheel: new URL(wheel, location).href });
+  const modules = await Promise.all(packages.map((url) => import(url)));
+  const options = { packages: modules.flatMap(Object.values) };
+  const bridge = await library.connect(pyodide, {
+    wheel: new URL(wheel, location).href,
+    ...options,
+  });
   Object.assign(context, { bridge, library });
 }
 
@@ -58,8 +63,8 @@ async function pytest(bundle, files) {
   if (!context.unpacked) {
     const archive = await (await fetch(bundle)).arrayBuffer();
     pyodide.unpackArchive(archive, "zip", { extractDir: "/bundle" });
-    const ours = ["hosts", "cases/py", "onnxruntime"].map(
-      (name) => `/bundle/repo/tests/browser/${name}`,
+    const ours = ["browser/hosts", "browser/cases/py", "models"].map(
+      (name) => `/bundle/repo/tests/${name}`,
     );
     const paths = JSON.stringify(["/bundle/site", ...ours]);
     const packages =

@@ -44,11 +44,6 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"{CASES_PY}{file}"]).must_pass()
 
 
-@pytest.mark.parametrize("name", ["cases", "errors", "faults", "feeds", "values"])
-def test_sessions_from_python(name: str, strict_page: TestPage) -> None:
-    strict_page.pytest([f"tests/browser/onnxruntime/onnxruntime_{name}.py"]).must_pass()
-
-
 @pytest.mark.parametrize("pyodide", PYODIDES)
 def test_wasm_memory_that_is_full(
     pyodide: str, open_test_page: Callable[..., TestPage]
@@ -57,44 +52,6 @@ def test_wasm_memory_that_is_full(
     open_test_page(pyodide).pytest(
         ["tests/browser/cases/py/memory_full.py"]
     ).must_pass()
-
-
-def test_sessions_that_lose_what_they_need(
-    open_test_page: Callable[..., TestPage],
-) -> None:
-    """A page of its own: onnxruntime-web has one device, and memory that grew stays."""
-    open_test_page().pytest(
-        ["tests/browser/onnxruntime/onnxruntime_lost.py"]
-    ).must_pass()
-
-
-def test_faults_of_sessions_with_the_older_backend(
-    open_test_page: Callable[..., TestPage],
-) -> None:
-    """It does not look whether a device has float16."""
-    page = open_test_page()
-    page.page.evaluate(
-        """async () => {
-          globalThis.ort = await import("/libraries/ort/ort.all.bundle.min.mjs");
-          Object.assign(ort.env.wasm, { wasmPaths: "/libraries/ort/", numThreads: 1 });
-          ort.env.logLevel = "error";
-        }"""
-    )
-    page.pytest(["tests/browser/onnxruntime/onnxruntime_faults.py"]).must_pass()
-
-
-def test_synchronous_python_is_told_to_await_sessions(strict_page: TestPage) -> None:
-    message = strict_page.python_sync("""
-from dlpack_web import onnxruntime as ort
-
-try:
-    ort.InferenceSession(b"")
-    message = "nothing was raised"
-except RuntimeError as error:
-    message = str(error)
-message
-""")
-    assert "await InferenceSession.create(" in str(message)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
-"""The chain and onnxruntime pages read a digit that the reader draws."""
+"""Pages with a photograph read a digit that the reader draws."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from browser import open_page
@@ -8,8 +10,16 @@ from page_checks import assert_clean
 from playwright.sync_api import Browser
 from serve import Server
 
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = sorted(
+    path.stem
+    for folder in ("web/pages/*", "packages/*/pages")
+    for path in ROOT.glob(f"{folder}/*.mjs")
+    if "offerOwnDigit(tasks, photo" in path.read_text()
+)
 
-@pytest.mark.parametrize("name", ["chain", "onnxruntime"])
+
+@pytest.mark.parametrize("name", NAMES)
 def test_page_reads_a_digit_of_ones_own(
     name: str, browser: Browser, server: Server
 ) -> None:
@@ -30,7 +40,7 @@ def test_page_reads_a_digit_of_ones_own(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["chain", "onnxruntime"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_click_is_heard_while_webgpu_is_looked_for(
     name: str, browser: Browser, server: Server
 ) -> None:

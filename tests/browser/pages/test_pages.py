@@ -37,7 +37,6 @@ NO_ADAPTER = "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => nul
             "building",
             "chain",
             "live",
-            "onnxruntime",
             *PACKAGES,
         }
     ),
@@ -65,9 +64,7 @@ def test_page_fits_a_phone(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize(
-    "name", ["arrow", "chain", "demo", "live", "onnxruntime", *PACKAGES]
-)
+@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "live", *PACKAGES])
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
@@ -87,9 +84,7 @@ def test_page_without_webgpu_says_what_to_do(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize(
-    "name", ["arrow", "chain", "demo", "live", "onnxruntime", *PACKAGES]
-)
+@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "live", *PACKAGES])
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server
 ) -> None:
@@ -110,7 +105,7 @@ def test_page_says_what_is_missing_before_anything_is_pressed(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "onnxruntime", *PACKAGES])
+@pytest.mark.parametrize("name", ["arrow", "chain", "demo", *PACKAGES])
 def test_a_recorded_result_is_shown_until_the_page_runs(
     name: str, browser: Browser, server: Server
 ) -> None:

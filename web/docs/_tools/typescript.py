@@ -62,13 +62,15 @@ def write_typescript(target: Path) -> None:
 
 
 def describe(project: Path, target: Path) -> None:
+    sources = [*entries(project).values()]
+    first = page_of(sources[0]) if len(sources) == 1 else "modules"
     options = {
-        "entryPoints": [str(project / source) for source in entries(project).values()],
+        "entryPoints": [str(project / source) for source in sources],
         "tsconfig": str(TYPEDOC / "tsconfig.json"),
         "plugin": [str(LIBRARIES / "typedoc-plugin-markdown" / "dist" / "index.js")],
         "out": str(target),
         "readme": "none",
-        "entryFileName": "index" if project == ROOT else "modules",
+        "entryFileName": "index" if project == ROOT else first,
         "groupOrder": ["Namespaces", "Functions", "Classes", "Interfaces", "*"],
         "hidePageHeader": True,
         "hideBreadcrumbs": True,
@@ -92,8 +94,9 @@ def describe(project: Path, target: Path) -> None:
     }
     TYPEDOC.mkdir(parents=True, exist_ok=True)
     (TYPEDOC / "typedoc.json").write_text(json.dumps(options, indent=2), "utf-8")
+    own = project / "js" / "tsconfig.json"
     settings = {
-        "extends": str(ROOT / "tsconfig.json"),
+        "extends": str(own if own.is_file() else ROOT / "tsconfig.json"),
         "compilerOptions": {
             "rootDir": str(project / "js" / "src"),
             "skipLibCheck": True,

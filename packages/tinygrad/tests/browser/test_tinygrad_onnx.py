@@ -14,23 +14,30 @@ import json
 import numpy as np
 from pyodide.http import pyfetch
 
+import js
+from js import harness
+from pyodide.ffi import to_js
+
 import dlpack_web as dlw
-from dlpack_web import onnxruntime as ort
 import dlpack_web_tinygrad as dlwt
 
-ort.install()
-import onnxruntime
+def in_js(values):
+    return to_js(values, dict_converter=js.Object.fromEntries)
 
+library = await harness.load("/libraries/ort/ort.webgpu.bundle.min.mjs")
+library.env.wasm.wasmPaths = js.URL.new("/libraries/ort/", js.location.href).href
+ort = await dlw.adapter("ort", library)
+device = await ort.use_device(await dlw.webgpu.request_device())
 model = await (await pyfetch("/model/digits.onnx")).bytes()
-session = await onnxruntime.InferenceSession.create(
-    model, providers=["WebGPUExecutionProvider"]
+session = await library.InferenceSession.create(
+    to_js(model),
+    in_js({"executionProviders": ["webgpu"], "preferredOutputLocation": "gpu-buffer"}),
 )
 file = dict(await dlw.open(await (await pyfetch("/model/digits_tflite.npz")).bytes()))
-pixels = dlw.from_dlpack(file["pixels"], device="webgpu")
+pixels = dlw.from_dlpack(file["pixels"], device=device)
 
-feeds = {"pixels": onnxruntime.OrtValue.from_dlpack(pixels)}
-(theirs,) = await session.run_with_ort_values_async(["logits"], feeds)
-theirs = await dlw.from_dlpack(theirs).to_host()
+results = await session.run(in_js({"pixels": ort.to_js(pixels)}))
+theirs = await ort.from_js(results.logits).to_host()
 
 dlwt.install(pixels.device)
 from tinygrad import Tensor

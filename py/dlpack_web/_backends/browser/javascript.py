@@ -62,20 +62,56 @@ def calls() -> "Calls":
     return found
 
 
-def _load() -> Any:
+def _evaluated(package: str, file: str, end: str, way: str) -> Any:
     from importlib.resources import files
 
-    source = files("dlpack_web").joinpath("_bridge.js").read_text("utf-8")
+    source = files(package).joinpath(file).read_text("utf-8")
     try:
-        bundle = run_js(source + "\n__dlpackWeb")
+        return run_js(source + end)
     except JsException as error:
         if error.name != "EvalError":
             raise
         raise BufferError(
-            "this page's Content-Security-Policy forbids eval, which `import "
-            "dlpack_web` needs to load its JavaScript; let the page call "
-            "`connect(pyodide)` of the npm package dlpack-web instead"
+            f"this page's Content-Security-Policy forbids eval, which `import {package}` "
+            f"needs to load its JavaScript; let the page call {way} instead"
         ) from error
+
+
+_of_packages: dict[str, Any] = {}
+
+
+async def calls_of(package: str) -> Any:
+    """What Python calls of a package's JavaScript.
+
+    Parameters
+    ----------
+    package : str
+        The module that has it as `_script.js`, a function of the names of
+        `dlpack-web/internal`. It is evaluated once, unless the page gave it to `connect()`.
+
+    Returns
+    -------
+    JsProxy
+        An object of the class that the function returned.
+
+    Raises
+    ------
+    BufferError
+        The page forbids eval, and has not called `connect()` with the package.
+    """
+    if package not in _of_packages:
+        packages, script = calls().packages, None
+        if not packages.has(package):
+            npm = package.replace("_", "-")
+            way = f"`connect(pyodide, {{ packages }})` with that of `{npm}/pyodide`"
+            script = _evaluated(package, "_script.js", "", way)
+        _of_packages[package] = await finish(invoke(packages.add, package, script))
+    return _of_packages[package]
+
+
+def _load() -> Any:
+    way = "`connect(pyodide)` of the npm package dlpack-web"
+    bundle = _evaluated("dlpack_web", "_bridge.js", "\n__dlpackWeb", way)
     try:
         return bundle.attach(pyodide_js)
     except JsException as error:

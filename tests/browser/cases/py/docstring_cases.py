@@ -26,16 +26,6 @@ NEEDING = {
     name: doc for name, doc in docstrings.public() if docstrings.needs_browser(doc)
 }
 
-if sys.platform == "emscripten":  # elsewhere it is PyPI's
-    from gpu_world import has_canvases
-    from onnx_models import doubling
-
-    NEEDING |= {
-        f"onnxruntime.{name}": doc
-        for name, doc in docstrings.members_of("onnxruntime")
-        if docstrings.examples(doc)
-    }
-
 
 def show(value):
     """As the prompt does, but nothing is kept in `_`."""
@@ -79,13 +69,12 @@ async def test_example_is_true(name):
     if missing := lacks(NEEDING[name]):
         pytest.skip(missing)
     names = {"np": np, "dlw": dlw}
-    examples = docstrings.examples(NEEDING[name])
-    if name.startswith("onnxruntime."):
-        if not has_canvases():
-            pytest.skip("only pages load onnxruntime-web's WebAssembly")
-        names["model"] = doubling()
-    elif re.search(r"\bort\b", NEEDING[name]):
+    if re.search(r"\bort\b", NEEDING[name]):
         names["ort"] = await library_of(name)
+    await check(docstrings.examples(NEEDING[name]), names)
+
+
+async def check(examples, names):
     for example in examples:
         if example.options.get(doctest.SKIP):
             continue

@@ -1,3 +1,0 @@
-/** What a first session loads. */
-export { findOrt } from "./finding.js";
-export { Library } from "./sessions.js";

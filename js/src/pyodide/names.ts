@@ -1,0 +1,2 @@
+/** What scripts of packages are given. */
+export * as internal from "../internal.js";
