@@ -2,8 +2,8 @@ const hinted = (text: string) => text.replace(/Promise]$/, "$& (await it)");
 
 /** What a value is, for messages: "[object GPUBuffer]"; of a Promise also what to do. */
 export function tagOf(value: unknown): string {
-  const tag = hinted(Object.prototype.toString.call(value));
-  if (tag !== "[object Object]" && tag !== "[object EventTarget]") return tag;
+  const tag = Object.prototype.toString.call(value);
+  if (tag !== "[object Object]" && tag !== "[object EventTarget]") return hinted(tag);
   const { name } = Object((value as object).constructor) as { name?: unknown };
   // Deno's classes of WebGPU have no tags.
   return /^GPU|Canvas$/.test(String(name)) ? `[object ${name}]` : tag;

@@ -17,7 +17,8 @@ export function checkOptions<O>(
   names: Names<O> | null,
   example: string,
 ): void {
-  if (tagOf(options) !== "[object Object]") {
+  // The first costs a kernel's call less.
+  if (options?.constructor !== Object && tagOf(options) !== "[object Object]") {
     throw new TypeError(
       `the options of ${of} must be an object, e.g. { ${example} }, not ${textOf(options)}`,
     );

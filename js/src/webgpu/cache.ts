@@ -25,10 +25,15 @@ const MOST = 8;
  * the serial number of the tensor, or 0 for a number; the options. Python's are of wasm/bridge.c.
  */
 export function keyOf(args: readonly unknown[], options: readonly unknown[]): number[] {
-  const key = [0, args.length];
-  for (const arg of args) key.push(typeof arg === "number" ? 0 : serialOf(managedOf(arg)));
-  for (const option of options) key.push(option as number);
+  const { length } = args;
+  const key = new Array<number>(2 + length + options.length); // not grown: it is made for each call
   key[0] = key.length;
+  key[1] = length;
+  for (let i = 0; i < length; i++) {
+    const arg = args[i];
+    key[2 + i] = typeof arg === "number" ? 0 : serialOf(managedOf(arg));
+  }
+  for (let i = 0; i < options.length; i++) key[2 + length + i] = options[i] as number;
   return key;
 }
 
