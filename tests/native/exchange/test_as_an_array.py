@@ -501,7 +501,9 @@ def test_to_host_is_a_coroutine(t):
 @pytest.mark.parametrize("x", [A, [1], {}, None, 1.5])
 def test_to_host_of_what_is_no_tensor_says_what_to_do(t, x):
     kind = type(x).__name__
-    with pytest.raises(TypeError, match=rf"takes Tensors, not an? {kind}: .*from_dlpack"):
+    with pytest.raises(
+        TypeError, match=rf"takes Tensors, not an? {kind}: .*from_dlpack"
+    ):
         dlw.to_host(t, x)
 
 
