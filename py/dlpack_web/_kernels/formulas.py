@@ -521,8 +521,9 @@ def sizes(
     lanes = 1 << min(6, (max(length, 1) - 1).bit_length()) if is_near else 1
     chunks = 1
     steps = length / lanes
-    # With 2 ** 16 invocations an H100 has enough loads under way; more make the last pass
-    # longer, and each costs a GPU in software.
+    # Loads under way: eight of 2 ** 16 invocations, as many as kept an H100 busy
+    # (tests/bench/GPU.md). More invocations make the last pass longer, and each costs a GPU
+    # in software.
     if n is None and steps > 64:
         chunks = int(min(2**16 / outputs / lanes, 4 * sqrt(steps), steps / 16))
     chunk = -(-length // max(chunks, 1))

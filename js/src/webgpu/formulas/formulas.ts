@@ -479,8 +479,8 @@ export function sizes(
   const lanes = isNear && length > 1 ? 1 << Math.min(6, 32 - Math.clz32(length - 1)) : 1;
   let chunks = 1;
   const steps = length / lanes;
-  // With 2 ** 16 invocations an H100 has enough loads under way; more make the last pass longer, and
-  // each costs a GPU in software.
+  // Loads under way: eight of 2 ** 16 invocations, as many as kept an H100 busy (tests/bench/GPU.md).
+  // More invocations make the last pass longer, and each costs a GPU in software.
   if (n === undefined && steps > 64) {
     chunks = Math.floor(Math.min(2 ** 16 / outputs / lanes, 4 * Math.sqrt(steps), steps / 16)) || 1;
   }

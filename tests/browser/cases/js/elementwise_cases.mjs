@@ -243,6 +243,7 @@ export async function arguments_that_do_not_fit(context) {
   const { elementwise, reduction, upload, liveTensors } = await kernelsOf(context);
   const axpy = elementwise("f32 x, f32 y, i32 k", "f32 z", "z = f32(k) * x + y", "axpy");
   const sum = reduction({ name: "sum" });
+  const both = elementwise("i32 k_, raw f32 w_", "f32 y_, f32 z", "y_ = w_[i] + f32(k_); z = y_");
   const x = upload(Float32Array.of(1, 2));
   const long = upload(Float32Array.of(1, 2, 3));
   const wide = upload(Float64Array.of(1, 2));
@@ -261,6 +262,8 @@ export async function arguments_that_do_not_fit(context) {
     [axpy, [x, wide, 1], "UnsupportedError", /^y is float64, .*dtype "float32"$/],
     [axpy, [x, x, x], "UnsupportedError", /^k is float32, the parameter is "i32 k": give a tens/],
     [axpy, [x, x, 1.5], "RangeError", /^k: 1.5 is not a valid i32$/],
+    [both, [1.5, x, long, long], "RangeError", /^k_: 1.5 is not a valid i32$/],
+    [both, [1, x, long, long], "UnsupportedError", /^y_ and z of the kernel overlap, and/],
     [axpy, [x, x, 1, 2], "TypeError", /^z is an output and takes a tensor, not \[object Number\]$/],
     [axpy, [x, [1], 1], "TypeError", /^y takes a tensor or a number, not \[object Array\]$/],
     [axpy, [strided, 1, 1], "UnsupportedError", /strides/],
