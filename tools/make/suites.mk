@@ -43,7 +43,10 @@ export SUITES
 
 INPUTS_native := $(NATIVE) $(JS)
 NEED_native := emcc
-RUN_native := $(PYTEST) tests/native tests/tools $(wildcard packages/*/tests/native)
+define RUN_native
+$(PYTEST) tests/native tests/tools
+for tests in $(wildcard packages/*/tests/native); do PYTHONPATH=$(PY_PATH) $(PYTEST) $$tests; done
+endef
 
 # Leaks are not looked for, because CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and the suite leaks looks. Memory does not stay flat
