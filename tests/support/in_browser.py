@@ -81,11 +81,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         running.shutdown()
 
 
+OPEN: list[Browser] = []
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    """One for all folders of a run, whose fixtures these are."""
+    if OPEN:
+        yield OPEN[0]
+        return
     try:
         with open_browser(["--js-flags=--expose-gc"]) as running:
+            OPEN.append(running)
             yield running
+            OPEN.clear()
     except BrowserMissingError as error:
         pytest.fail(str(error), pytrace=False)
 
