@@ -455,7 +455,7 @@ def part_of(given: dict[str, Any]) -> Any:
         dlw.DType(options.get("dtype", "bool"))
     except TypeError:  # as JavaScript has it
         raise BufferError from None
-    first = "npy" if data.startswith(b"\x93") else "safetensors"
+    first = "npy" if data.startswith(b"\x93NUMPY") else "safetensors"
     if options.get("format", first) != "safetensors":
         some = None if given["ranges"] is None else key
         return loaded(at_once(dlw.open(data, part=some, **options)))

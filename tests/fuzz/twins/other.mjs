@@ -84,7 +84,7 @@ async function file(hex) {
 
 async function part({ bytes: hex, ranges, options: pairs }) {
   const [bytes, options] = [bytesOf(hex), Object.fromEntries(pairs)];
-  const { format = bytes[0] === 0x93 ? "npy" : "safetensors" } = options;
+  const { format = hex.startsWith("934e554d5059") ? "npy" : "safetensors" } = options;
   if (format !== "safetensors") {
     return loaded(await open(bytes, { ...options, part: ranges ?? undefined }));
   }
