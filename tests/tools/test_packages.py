@@ -1,17 +1,8 @@
-"""Packages beside the bridge: what they import, and their wheels."""
+"""Packages beside the bridge: what they import."""
 
-import json
 import re
-import subprocess
-import sys
-import tomllib
-import zipfile
-from pathlib import Path
 
 import check_packages
-import wheels
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_packages_and_the_bridge_know_no_more_of_each_other():
@@ -59,37 +50,3 @@ def test_other_imports_and_names_are_refused(tmp_path, monkeypatch):
         "js/src/core/hints.ts:1: names the package beside",
         "js/src/core/text.ts:1: names the package beside",
     ]
-
-
-def test_wheels_of_packages_install_on_their_own(tmp_path):
-    """They ask for the bridge of their own version, and for nothing from an index that is not said."""
-    wheels.packages(tmp_path)
-    names = json.loads((tmp_path / "packages.json").read_text())
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert {f"packages/{name.removeprefix('dlpack-web-')}" for name in names} == {
-        path.parent.relative_to(ROOT).as_posix()
-        for path in ROOT.glob("packages/*/pyproject.toml")
-    }
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    target = tmp_path / "installed"
-    files = [tmp_path / file for file in names.values()]
-    subprocess.run([*pip, "--target", target, *files], check=True)
-    for name, file in names.items():
-        with zipfile.ZipFile(tmp_path / file) as wheel:
-            (metadata,) = (
-                each for each in wheel.namelist() if each.endswith("METADATA")
-            )
-            text = wheel.read(metadata).decode()
-        assert f"Version: {version}\n" in text
-        assert f"Requires-Dist: dlpack-web=={version}\n" in text
-        module = name.replace("-", "_")
-        source = ROOT / "packages" / name.removeprefix("dlpack-web-") / "py" / module
-        there = {path.name for path in (target / module).iterdir()} - {"__pycache__"}
-        assert there == {
-            path.name
-            for path in source.iterdir()
-            if path.suffix != ".pyi" and path.name != "__pycache__"
-        }
-        public = (target / module / "__init__.py").read_text()
-        assert public.startswith('"""'), "the public docstring stays"
-        assert "#: " not in public, "comments do not"
