@@ -1,4 +1,4 @@
-// A producer without any library: what users of `dlpack-web conformance` write.
+// A producer without any library: what users of `npx dlpack-web-exchange` write.
 const EXCHANGE = Symbol.for("dlpack.exchange");
 const KINDS = {
   float32: [2, 32, Float32Array],
