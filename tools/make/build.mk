@@ -92,7 +92,7 @@ whole-site: $(OLDER_NUMPY) | site
 package: $(JS) $(WHEEL) $(PACKAGE_WHEELS)
 	npm pack --silent --pack-destination dist
 	mkdir -p dist/packages
-	for package in $(PACKAGE_JS); do npm pack --silent --ignore-scripts --pack-destination dist/packages ./$$package; done
+	for package in $(PACKAGE_JS); do cp LICENSE $$package; npm pack --silent --ignore-scripts --pack-destination dist/packages ./$$package; done
 
 lite: $(LITE)
 
