@@ -36,7 +36,7 @@ for (const [other, message] of [
   });
 }
 
-test("another version in Python is told apart, and stays", async () => {
+test("a wheel of another version that Python has is refused, and stays installed", async () => {
   pyodide.runPython(`
 from pathlib import Path
 module, info = (Path(site.getsitepackages()[0]) / each for each in ("${name}", "${name}-0.0.1.dist-info"))
