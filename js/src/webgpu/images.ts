@@ -17,8 +17,8 @@ import { Tensor } from "../core/tensor.js";
 import { tensorOfSlot } from "./buffers.js";
 import { managedIn, refuseRecorded } from "./checks/tensors.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
-import { ask, operate } from "./faults.js";
-import { allocate, MAKING } from "./making.js";
+import { ask } from "./faults.js";
+import { allocate } from "./making.js";
 import { slotOf } from "./references.js";
 import type { DeviceRecord } from "./state.js";
 import { paint, pull } from "./texture.js";
@@ -53,7 +53,7 @@ const TEXTURE_BINDING = 4;
 const STORAGE_BINDING = 8;
 const RENDER_ATTACHMENT = 16;
 
-const FORMATS: readonly string[] = ["rgba8unorm", "bgra8unorm"];
+const FORMATS = ["rgba8unorm", "bgra8unorm"] as const;
 const DTYPES: readonly string[] = ["uint8", "float32"];
 
 /**
@@ -123,13 +123,8 @@ export async function takeImage(
   const type = dtypeNamed(dtype);
   const handle = allocate(record, height * width * channels * type.step);
   const tensor = tensorOfSlot(handle, 0, type, [height, width, channels], false);
-  const take = (from: GPUCopyExternalImageSource) => {
-    if (texture) return pull(record, what, texture, tensor, null);
-    const { result: copy, outcome } = operate(record, { what, filters: MAKING }, () =>
-      upload(record, from, image, tensor, scratch),
-    );
-    pull(record, what, copy, tensor, outcome);
-  };
+  const take = (from: GPUCopyExternalImageSource) =>
+    pull(record, what, () => texture ?? upload(record, from, image, tensor, scratch), tensor);
   try {
     try {
       take(source as GPUCopyExternalImageSource);
@@ -192,14 +187,16 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
   const [record, image] = checkImage(tensor);
   const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
   const what = `toTexture of ${tensor.toString()}`;
-  const { result: texture, outcome } = operate(record, { what, filters: MAKING }, () =>
-    createTexture(record, image, usage),
-  );
-  try {
-    await ask(record, [paint(record, what, image, texture, outcome, false)]);
+  let texture: GPUTexture | undefined;
+  const make = () => {
+    texture = createTexture(record, image, usage);
     return texture;
+  };
+  try {
+    await ask(record, [paint(record, what, image, make, FORMATS[0], false)]);
+    return texture as GPUTexture;
   } catch (error) {
-    texture.destroy();
+    texture?.destroy();
     throw error;
   }
 }
@@ -230,10 +227,10 @@ export async function toCanvas(
   if (canvas.height !== height) canvas.height = height;
   const { gpu: device } = record.device;
   const what = `toCanvas of ${tensor.toString()}`;
-  const { result: texture, outcome } = operate(record, { what, filters: MAKING }, () => {
+  const format = navigator.gpu.getPreferredCanvasFormat();
+  const make = () => {
     // Configuring again would discard the canvas's textures.
     const now = context.getConfiguration?.();
-    const format = navigator.gpu.getPreferredCanvasFormat();
     if (
       now?.device !== device ||
       now.format !== format ||
@@ -244,8 +241,8 @@ export async function toCanvas(
       context.configure({ device, format, usage, alphaMode: "premultiplied" });
     }
     return context.getCurrentTexture();
-  });
-  await ask(record, [paint(record, what, image, texture, outcome, true)]);
+  };
+  await ask(record, [paint(record, what, image, make, format, true)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {
@@ -296,7 +293,7 @@ function describe(source: ImageSource, verb: string) {
 function checkTexture(texture: GPUTexture): void {
   const { format, usage, dimension, depthOrArrayLayers, sampleCount } = texture;
   const flat = dimension === "2d" && depthOrArrayLayers === 1 && sampleCount === 1;
-  if (FORMATS.includes(format) && usage & TEXTURE_BINDING && flat) return;
+  if ((FORMATS as readonly string[]).includes(format) && usage & TEXTURE_BINDING && flat) return;
   throw new UnsupportedError(
     `fromImage needs a GPUTexture of format ${FORMATS.join(" or ")} with ` +
       "GPUTextureUsage.TEXTURE_BINDING, 2d, of one layer and one sample; this is " +
@@ -358,7 +355,7 @@ function checkImage(given: Tensor): [DeviceRecord, ManagedTensor] {
 /** A texture of a tensor's height and width. */
 function createTexture({ device }: DeviceRecord, tensor: ManagedTensor, usage: number): GPUTexture {
   const [height, width] = tensor.shape as [number, number];
-  return device.gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage });
+  return device.gpu.createTexture({ size: [width, height], format: FORMATS[0], usage });
 }
 
 /** An image of the page as a texture, which the scratch has. */

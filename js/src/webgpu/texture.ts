@@ -2,6 +2,7 @@ import type { GPUTexture } from "../core/globals.js";
 import type { ManagedTensor } from "../core/managed.js";
 import { bindAlone } from "./arguments.js";
 import { operate } from "./faults.js";
+import { MAKING } from "./making.js";
 import { cached, dropPipelines } from "./pipelines.js";
 import type { Outcome } from "./record.js";
 import { extentOf, releaseSlot } from "./references.js";
@@ -11,14 +12,14 @@ import type { Binding } from "./wgsl.js";
 /**
  * Writes a texture's pixels into a tensor of uint8 or float32 with 3 or 4 channels.
  *
- * @param what - names the operation in what it fails with
+ * @param what - names the operation in messages
+ * @param make - the texture; its errors are the operation's
  */
 export function pull(
   record: DeviceRecord,
   what: string,
-  texture: GPUTexture,
+  make: () => GPUTexture,
   tensor: ManagedTensor,
-  after: Outcome | null,
 ): void {
   const channels = tensor.shape[2] as number;
   const whole = tensor.dtype.name === "float32" && channels === 4;
@@ -26,8 +27,8 @@ export function pull(
   const { gpu } = record.device;
   const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
   const code = fromTexture(tensor.dtype.name, channels, whole);
-  const passes = { what, type: "storage", after, key: code } as const;
-  submit<GPUComputePipeline>(record, tensor, passes, (encoder, pipeline, entry) => {
+  const passes = { what, type: "storage", make, key: code } as const;
+  submit<GPUComputePipeline>(record, tensor, passes, (texture, encoder, pipeline, entry) => {
     const view = texture.createView({ mipLevelCount: 1 });
     const layout = pipeline.getBindGroupLayout(0);
     const entries = [entry, { binding: 1, resource: view }];
@@ -44,33 +45,29 @@ export function pull(
  * which takes the format that a canvas is shown in. Firefox 153 crashes with other formats, and few
  * devices let shaders store to it.
  *
- * @param what - names the operation in what it fails with
+ * @param what - names the operation in messages
+ * @param make - the texture; its errors are the operation's
+ * @param format - of the texture
  * @param premultiplied - as canvases show it
  */
 export function paint(
   record: DeviceRecord,
   what: string,
   tensor: ManagedTensor,
-  texture: GPUTexture,
-  after: Outcome | null,
+  make: () => GPUTexture,
+  format: GPUTextureFormat,
   premultiplied: boolean,
 ): Outcome | null {
   const { gpu } = record.device;
-  const { format } = texture as { format: GPUTextureFormat };
   const code = toFragments(tensor.dtype.name, tensor.shape[2] as number, premultiplied);
-  const make = () => {
+  const compile = () => {
     const module = gpu.createShaderModule({ code });
     const fragment = { module, targets: [{ format }] };
     return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
   };
-  const passes = {
-    what,
-    type: "read-only-storage",
-    after,
-    key: `${format} ${code}`,
-    make,
-  } as const;
-  return submit(record, tensor, passes, (encoder, pipeline, entry) => {
+  const type = "read-only-storage";
+  const passes = { what, type, make, key: `${format} ${code}`, compile } as const;
+  return submit(record, tensor, passes, (texture, encoder, pipeline, entry) => {
     const view = texture.createView();
     const pass = encoder.beginRenderPass({
       colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
@@ -90,18 +87,23 @@ type Pipeline = GPUComputePipeline | GPURenderPipeline;
 interface Passes<P extends Pipeline> {
   readonly what: string;
   readonly type: TensorUse;
-  readonly after: Outcome | null;
+  readonly make: () => GPUTexture;
   /** Of the pipeline, among those of the device: its WGSL, where it is a compute pipeline. */
   readonly key: string;
-  readonly make?: () => P;
+  readonly compile?: () => P;
 }
 
-/** Submits what `encode` does with one of our shaders and a tensor, which is `@binding(0)`. */
+/** Submits the commands of `encode`: one of our shaders, a texture, and a tensor, which is `@binding(0)`. */
 function submit<P extends Pipeline>(
   record: DeviceRecord,
   tensor: ManagedTensor,
-  { what, type, after, key, make }: Passes<P>,
-  encode: (encoder: GPUCommandEncoder, pipeline: P, entry: GPUBindGroupEntry) => void,
+  { what, type, make, key, compile }: Passes<P>,
+  encode: (
+    texture: GPUTexture,
+    encoder: GPUCommandEncoder,
+    pipeline: P,
+    entry: GPUBindGroupEntry,
+  ) => void,
 ): Outcome | null {
   const { gpu } = record.device;
   const writes = type === "storage";
@@ -111,13 +113,13 @@ function submit<P extends Pipeline>(
     reads: writes ? [] : [extent],
     writes: writes ? [extentOf(tensor)] : [],
     fresh: writes,
-    after: [after],
-    filters: ["validation"] as const,
+    filters: MAKING,
   };
   try {
     const { outcome } = operate(record, operation, () => {
+      const texture = make();
       const encoder = gpu.createCommandEncoder();
-      encode(encoder, cached(gpu, key, make), { binding: 0, resource });
+      encode(texture, encoder, cached(gpu, key, compile), { binding: 0, resource });
       gpu.queue.submit([encoder.finish()]);
     });
     // The pipeline may be wrong, so the next call makes it again.

@@ -90,7 +90,11 @@ const image = (gpu, shape = [2, 3, 4], array = Uint8Array) =>
 test("a canvas gets the tensor's size, and a triangle over all of it", async () => {
   const { gpu, log } = fakeGPU();
   const canvas = fakeCanvas(log, undefined);
-  await webgpu.toCanvas(image(gpu), canvas);
+  const tensor = image(gpu);
+  const scopes = [];
+  gpu.pushErrorScope = (filter) => scopes.push(filter);
+  await webgpu.toCanvas(tensor, canvas);
+  assert.deepEqual(scopes, ["validation", "out-of-memory"]); // of the texture and the pass together
   assert.deepEqual([canvas.width, canvas.height], [3, 2]);
   assert.deepEqual(log.drawn, [[3, 1, 0, 3]]);
   assert.deepEqual(log.formats, ["bgra8unorm"]);
