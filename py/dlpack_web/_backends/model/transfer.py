@@ -33,7 +33,8 @@ from .work import ask, check_usable, operate
 
 #: Bytes of a piece. Implementations take fresh staging memory for a large write, and
 #: reuse that of small ones that were submitted: page faults cost more than the copy.
-_PIECE = 4 << 20
+#: Pages write larger ones (js/src/webgpu/upload.ts), which block their thread for less.
+_PIECE = 1 << 20
 #: Memory for packing that is not in use. Each upload takes one for itself: others may
 #: run meanwhile, in another thread or a finalizer.
 _scratch: list[bytearray] = []
