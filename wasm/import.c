@@ -546,7 +546,7 @@ static int settle(dlw_tensor *tensor, PyObject *obj, int old,
   }
   if (same || !asked) return 0;
   return dlw_fail(dlw_CopyError,
-                  "the producer speaks DLPack before 1.0, and what it gave is not the "
+                  "the producer speaks DLPack before 1.0, and its tensor is not the "
                   "memory of its buffer: use copy=None");
 }
 

@@ -566,7 +566,7 @@ static PyMethodDef TENSOR_METHODS[] = {
      "A DLPack capsule over the same memory, kept alive by the capsule.\n\n"
      "Versioned from max_version (1, 0) on, else legacy. copy=True exports a fresh\n"
      "copy. dl_device=(1, 0) reads a WebGPU tensor back where Python may block.\n"
-     "Raises BufferError when DLPack or the device cannot do what is asked.\n\n"
+     "Raises BufferError for a request that DLPack or the device cannot fulfil.\n\n"
      ">>> dlw.empty(3).__dlpack__(max_version=(1, 0))  # doctest: +ELLIPSIS\n"
      "<capsule object \"dltensor_versioned\" at ...>"},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,

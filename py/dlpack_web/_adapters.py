@@ -57,7 +57,7 @@ class Adapter:
         Raises
         ------
         BufferError
-            What the library does not support.
+            The library does not support it.
 
         Examples
         --------

@@ -75,7 +75,7 @@ def from_arrow(
 
     Examples
     --------
-    >>> class Column:  # what pyarrow, polars, DuckDB, ... have
+    >>> class Column:  # as in pyarrow, polars, DuckDB, ...
     ...     def __arrow_c_array__(self, requested_schema=None):
     ...         return dlw.from_dlpack(np.arange(3)).__arrow_c_array__()
     >>> dlw.from_arrow(Column()).numpy().tolist()

@@ -129,7 +129,7 @@ def use_device(gpu_device: Any) -> Device:
     Returns
     -------
     Device
-        What `device=` takes.
+        A value for `device=`.
 
     Examples
     --------
@@ -188,7 +188,7 @@ async def share_device(
 
 
 def stats() -> list[dict[str, Any]]:
-    """What each registered device holds and has done.
+    """Memory and work of each registered device.
 
     Returns
     -------
@@ -222,7 +222,7 @@ async def from_image(
 ) -> Tensor:
     """An image as a Tensor on a WebGPU device; in a page no pixel passes through the CPU.
 
-    The pixels are what the user sees: all that the file has, however densely a srcset shows
+    The pixels are as the user sees them: all that the file has, however densely a srcset shows
     an <img>, turned as its EXIF data says, which Pillow does not do itself (Firefox 153
     scales an <img> by the density in it). A page shows files of 16 bits with 8; ImageData of
     float16 raises BufferError. On the desktop files of 16 bits do, as Pillow's modes "I;16",
@@ -302,7 +302,7 @@ def frames(
     Parameters
     ----------
     source : JsProxy
-        What `from_image` takes, or a MediaStreamTrack or MediaStream with video.
+        A source for `from_image`, or a MediaStreamTrack or MediaStream with video.
     device, dtype, channels
         As for `from_image`.
 
@@ -336,7 +336,7 @@ def frames(
 
 
 class Frames:
-    """What `frames` returns: an asynchronous iterator of Tensors.
+    """The result of `frames`: an asynchronous iterator of Tensors.
 
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(4, 2)

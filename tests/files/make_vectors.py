@@ -107,7 +107,7 @@ good(
 bad(
     "npy, long integers of Python 2, which had no version 3",
     npy(dict_of(shape="(2L,)"), TWO.tobytes(), (3, 0)),
-    "not what NumPy",
+    "not NumPy's",
 )
 good(
     "npy, a byte has no order",
@@ -149,11 +149,11 @@ for descr, why in {
     "'<f16'": "DLPack lacks",
     "'<i3'": "DLPack lacks",
     "''": "DLPack lacks",
-    "'<f4\\x27'": "not what NumPy writes",
+    "'<f4\\x27'": "not NumPy's",
     "'<g16'": "DLPack lacks",
-    "('<f4', (2,))": "not what NumPy writes",
-    "None": "not what NumPy writes",
-    "4": "not what NumPy writes",
+    "('<f4', (2,))": "not NumPy's",
+    "None": "not NumPy's",
+    "4": "not NumPy's",
     "True": "lacks descr",
 }.items():
     bad(f"npy of dtype {descr}", npy(dict_of(descr), bytes(8)), why)
@@ -168,18 +168,18 @@ for shape, why in {
     "(1,)": "follow the elements",
     "()": "follow the elements",
     "(0,)": "follow the elements",
-    "(2)": "not what NumPy",
+    "(2)": "not NumPy's",
     "[2]": "structures",
-    "(2.0,)": "not what NumPy",
-    "(1e1,)": "not what NumPy",
-    "(0x2,)": "not what NumPy",
-    "(True,)": "not what NumPy",
-    "(2,,)": "not what NumPy",
-    "(,)": "not what NumPy",
-    "2": "not what NumPy",
+    "(2.0,)": "not NumPy's",
+    "(1e1,)": "not NumPy's",
+    "(0x2,)": "not NumPy's",
+    "(True,)": "not NumPy's",
+    "(2,,)": "not NumPy's",
+    "(,)": "not NumPy's",
+    "2": "not NumPy's",
     "'(2,)'": "lacks descr",
-    "(1+1,)": "not what NumPy",
-    "((2,),)": "not what NumPy",
+    "(1+1,)": "not NumPy's",
+    "((2,),)": "not NumPy's",
     "(" + "1, " * 65 + ")": "dimensions",
     "(4611686018427387904, 2, 2)": "shape",
     "(9007199254740991, 9007199254740991, 0)": "too many elements",
@@ -191,26 +191,26 @@ for shape, why in {
 }.items():
     bad(f"npy of shape {shape[:60]}", npy(dict_of(shape=shape), TWO.tobytes()), why)
 for header, why in {
-    "": "not what NumPy",
-    "{": "not what NumPy",
-    "{}": "not what NumPy",
-    "[]": "not what NumPy",
-    "__import__('os').abort()": "not what NumPy",
-    "{'descr': __import__('os').abort()}": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': False}": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}": "not what NumPy",
-    "{'descr': '<f4', 'descr': '<f4', 'shape': (2,)}": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'shape': (2,)}": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}": "not what NumPy",
+    "": "not NumPy's",
+    "{": "not NumPy's",
+    "{}": "not NumPy's",
+    "[]": "not NumPy's",
+    "__import__('os').abort()": "not NumPy's",
+    "{'descr': __import__('os').abort()}": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': False}": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}": "not NumPy's",
+    "{'descr': '<f4', 'descr': '<f4', 'shape': (2,)}": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'shape': (2,)}": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}": "not NumPy's",
     "{'descr': '<f4', 'fortran_order': (2,), 'shape': (2,)}": "lacks descr",
-    "{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} + 1": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}{}": "not what NumPy",
-    "{descr: '<f4', 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)": "not what NumPy",
-    " {'descr': '<f4', 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
-    "\x00" * 80: "not what NumPy",
-    "\u00e9": "not what NumPy",
+    "{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} + 1": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}{}": "not NumPy's",
+    "{descr: '<f4', 'fortran_order': False, 'shape': (2,)}": "not NumPy's",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)": "not NumPy's",
+    " {'descr': '<f4', 'fortran_order': False, 'shape': (2,)}": "not NumPy's",
+    "\x00" * 80: "not NumPy's",
+    "\u00e9": "not NumPy's",
 }.items():
     bad(f"npy with header {header[:70]!r}", npy(header, TWO.tobytes()), why)
 bad("npy with a header of no text", npy(b"\xff\xfe{}", TWO.tobytes()), "not text")
@@ -243,13 +243,13 @@ for blank in " \t\f\r\n":
 for at, blank in enumerate("\v\x1c\x1f\x85\xa0\u1680\u2003\u2028\u3000\ufeff"):
     parts = TEXT.split("@")
     text = "".join(parts[: at + 1]) + blank + "".join(parts[at + 1 :])
-    bad(f"npy with a blank {blank!a} at {at}", npy(text), "not what NumPy")
+    bad(f"npy with a blank {blank!a} at {at}", npy(text), "not NumPy's")
 for end in ["", "\n", "\r\n", " \t\n", "   ", "\n\n"]:
     file = npy(TEXT.replace("@", "") + end, TWO.tobytes())
     good(f"npy with the end {end!r}", file, {"": described(TWO)})
 for end in ["\0", "\n\0", "\n ", " \n ", "\v\n", "\xa0\n", "\n\u2003", "#\n", ",", "}"]:
     text = TEXT.replace("@", "") + end
-    bad(f"npy with the end {end!a}", npy(text, TWO.tobytes()), "not what NumPy")
+    bad(f"npy with the end {end!a}", npy(text, TWO.tobytes()), "not NumPy's")
 for shape in [
     "(02,)",
     "(00,)",
@@ -260,7 +260,7 @@ for shape in [
     "(2l,)",
     "(2 L,)",
 ]:
-    bad(f"npy of shape {shape}", npy(dict_of(shape=shape), bytes(8)), "not what NumPy")
+    bad(f"npy of shape {shape}", npy(dict_of(shape=shape), bytes(8)), "not NumPy's")
 good(
     "npy of shape (-0,)",
     npy(dict_of(shape="(-0,)")),
@@ -762,7 +762,7 @@ BAD = {
     "of another version": ("b", npy(dict_of(), bytes(8), (4, 0)), "version"),
     "with a header of 4 GiB": ("b", npy(dict_of(), b"", (2, 0), 2**32 - 1), "no more"),
     "with a header of no text": ("b", npy(b"\xff\xfe{}"), "not text"),
-    "with a header of another kind": ("b", npy("[]"), "not what NumPy"),
+    "with a header of another kind": ("b", npy("[]"), "not NumPy's"),
     "of too many axes": (
         "b",
         npy(dict_of(shape="(1, " * 1 + "1, " * 64 + ")")),
@@ -777,7 +777,7 @@ BAD = {
         f"with a header of {length} bytes, of version {major}": (
             "b",
             npy(b"", bytes(100), (major, 0), length),
-            "not what NumPy",
+            "not NumPy's",
         )
         for major in (1, 2, 3)
         for length in range(3)

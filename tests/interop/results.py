@@ -19,7 +19,7 @@ EXTENSION = "ml_dtypes"  # no framework, but dtypes for NumPy
 HEAD = """\
 # Interoperability
 
-Written by `make tables WHAT=interop`: each cell is what its tests saw with CPython {python} on
+Written by `make tables WHAT=interop`: each cell is the result of its tests with CPython {python} on
 {system}; NumPy 1.26 and 2.0 with CPython 3.12. "Shared" is the same address, with writes
 seen on both sides; "there and back" is a framework's own array through a tensor; "not run"
 is a framework that was not installed.

@@ -36,7 +36,7 @@ ABSENT = {
 }
 ABSENT_FUNCTIONS = {
     "__array_namespace_info__": "dlpack_web is no namespace of the array API; "
-    "`dlw.features()` says what there is",
+    "`dlw.features()` reports the environment",
     **dict.fromkeys(
         ("zeros", "ones", "full", "arange", "linspace", "eye"),
         "NumPy's, then `dlw.from_dlpack(x)`; or `dlw.empty(shape)`, which you fill",
@@ -191,7 +191,7 @@ def tables() -> dict[str, str]:
         ]
     return {
         "Attributes that a Tensor has": table("ndarray | Tensor", present(there)),
-        "Attributes that say what to do instead": table(
+        "Attributes that name an alternative": table(
             "ndarray | raises | with", refused(names)
         ),
         "Attributes that a Tensor lacks": table(

@@ -109,7 +109,7 @@ function checkRequest(request) {
       "versions is a list, device an object or null, copy and writes are boolean",
     );
   }
-  needs(versions.includes(1), "version 1 of the protocol is what there is");
+  needs(versions.includes(1), "only version 1 of the protocol is supported");
 }
 
 /** Whether a copy is needed for a request; throws where it cannot be met (rules R3 to R5). */

@@ -39,7 +39,7 @@ const LIMITS = {
  *
  * @param libraries - the modules, by their names here
  * @param options - `device`: default that of a library that has started already, or else a new one
- * with what the adapter allows
+ * with everything that the adapter allows
  * @returns the device, which stays the caller's
  * @throws DeviceError if a library runs on another device already, or there is no WebGPU
  */

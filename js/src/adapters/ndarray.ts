@@ -56,7 +56,7 @@ const NAMES: { [name: string]: string } = {
 };
 const KINDS: { [letter: string]: string } = { i: "int", u: "uint", f: "float", c: "complex" };
 
-/** What {@link toNdarray} makes without a library. */
+/** The result of {@link toNdarray} without a library. */
 export interface Chunk<A = TypedArray> {
   data: A;
   shape: number[];
@@ -222,7 +222,7 @@ function checkEntries({ _managed: { dtype } }: Tensor): void {
   );
 }
 
-/** What {@link toNdarray} returns: the library's own array, or a chunk of the tensor's class. */
+/** The result of {@link toNdarray}: the library's own array, or a chunk of the tensor's class. */
 export type ArrayOf<F, X> = F extends Ndarray
   ? ReturnType<F>
   : Chunk<X extends Tensor<infer D> ? DataOf<D> : TypedArray>;

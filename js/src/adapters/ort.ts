@@ -37,7 +37,7 @@ export interface OrtTensor {
   readonly gpuBuffer: unknown;
 }
 
-/** What {@link useDevice} returns: the execution provider for a session's options. */
+/** The result of {@link useDevice}: the execution provider for a session's options. */
 export interface Provider {
   name: "webgpu";
   device: GPUDevice;
@@ -210,8 +210,8 @@ function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
   const own: GPUDevice | undefined = webgpu?.device?.queue ? realDevice(webgpu.device) : undefined;
   if (known && own && own !== known) {
     throw new DeviceError(
-      "a session of onnxruntime-web runs on another GPUDevice than that of useDevice(): pass all " +
-        "sessions what useDevice() returned",
+      "a session of onnxruntime-web runs on another GPUDevice than that of useDevice(): pass " +
+        "its result to all sessions",
     );
   }
   return known ?? own;

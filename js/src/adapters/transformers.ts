@@ -28,7 +28,7 @@ export interface TransformersTensor {
   readonly ort_tensor: unknown;
 }
 
-/** What {@link useDevice} returns: the `session_options` of a model. */
+/** The result of {@link useDevice}: the `session_options` of a model. */
 export interface SessionOptions {
   executionProviders: Provider[];
 }
@@ -71,7 +71,7 @@ function ortOf(transformers: Transformers): Ort {
  * @param transformers - the module that made the tensor
  * @param value - a `Tensor` or `ort.Tensor`, or another object with the exchange protocol
  * @param options - `copy`: true always copies, false never does
- * @throws what {@link fromOrt} throws
+ * @throws the errors of {@link fromOrt}
  */
 export function fromTransformers(
   transformers: Transformers,

@@ -189,7 +189,7 @@ export function toMessage(tensor: ManagedTensor): TensorMessage {
   tensor.check();
   if (tensor.isOnGPU) {
     throw new UnsupportedError(
-      `${tensor.toString()} cannot be posted: post what await read() returns`,
+      `${tensor.toString()} cannot be posted: post the result of await read()`,
     );
   }
   const { dtype, shape, storage } = tensor;
@@ -206,5 +206,5 @@ export function fromMessage(message: TensorMessage): ManagedTensor {
   if (dtype && isBuffer && Object.keys(more).length === 0) {
     return fromTypedArray(new Uint8Array(buffer as ArrayBuffer), { dtype, padded, shape });
   }
-  throw new TypeError("receive() takes what transfer() made");
+  throw new TypeError("receive() takes the result of transfer()");
 }

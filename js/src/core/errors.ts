@@ -48,9 +48,9 @@ export function quietly(release: () => void): void {
 
 /** Fields of an error besides its message, where known. */
 export interface ErrorFields {
-  /** What the caller passed: a dtype, a size in bytes, a list of flags, … */
+  /** The value that the caller passed: a dtype, a size in bytes, a list of flags, … */
   given?: unknown;
-  /** What is supported, in the same units. */
+  /** The supported values, in the same units. */
   needed?: unknown;
   /** The device it happened on; the error has its name, "cpu" or "webgpu:0". */
   device?: { toString(): string };

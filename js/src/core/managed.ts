@@ -73,7 +73,7 @@ export const unclonable: object = Object.defineProperty({}, "tensor", {
   enumerable: true,
   get(): never {
     throw new UnsupportedError(
-      "tensors cannot be cloned or posted: post transfer(), or what read() returns",
+      "tensors cannot be cloned or posted: post the result of transfer() or read()",
     );
   },
 });

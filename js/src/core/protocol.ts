@@ -92,12 +92,12 @@ export interface Exchange {
 
 /** An object that hands out a tensor by the protocol (M1). */
 export interface Exchangeable {
-  /** @param request - what the consumer needs */
+  /** @param request - the needs of the consumer */
   [EXCHANGE](request?: ExchangeRequest): Exchange;
 }
 
 /** An object that hands out a tensor asynchronously (M3). */
 export interface AsyncExchangeable {
-  /** @param request - what the consumer needs, and a `signal` that aborts it */
+  /** @param request - the needs of the consumer, and a `signal` that aborts it */
   [EXCHANGE_ASYNC](request?: AsyncExchangeRequest): Promise<Exchange>;
 }

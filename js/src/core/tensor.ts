@@ -155,7 +155,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * A tensor over the memory of a typed array, a tensor (a second hold), or an object with
    * `[Symbol.for("dlpack.exchange")]`, which adapters add to their library's tensors.
    *
-   * @param x - what has the elements
+   * @param x - the owner of the elements
    * @returns a tensor, which the caller releases
    * @throws UnsupportedError for a wrong description; TypeError for anything else
    */
@@ -277,7 +277,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * Throws also in string templates: {@link Tensor.toString} describes a tensor.
    *
-   * @param hint - what JavaScript needs
+   * @param hint - the type that JavaScript needs
    * @throws TypeError where JavaScript needs a number or a string
    */
   [Symbol.toPrimitive](hint: string): never {
@@ -438,7 +438,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * Copies the elements, in row-major order, into `out`.
    *
    * @param out - a typed array of `nbytes` bytes, as `write()` takes them, or a writable row-major CPU
-   * tensor of as many, of the same dtype. It keeps what it had if this throws. A tensor is held meanwhile; the owner of a typed array over
+   * tensor of as many, of the same dtype. It keeps its elements if this throws. A tensor is held meanwhile; the owner of a typed array over
    * WebAssembly memory is not
    * @returns `out`
    * @throws RangeError for another size; TypeError for an array of another class; UnsupportedError for
@@ -483,7 +483,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * Hands the tensor out by the protocol in EXCHANGE.md: a second hold on the same memory,
    * unless the request says otherwise.
    *
-   * @param request - what the consumer needs: `versions`, `device`, `copy`, `writes`
+   * @param request - the needs of the consumer: `versions`, `device`, `copy`, `writes`
    * @throws CopyError, DeviceError where `device` cannot be had at once
    */
   [EXCHANGE](request?: ExchangeRequest): Exchange {

@@ -10,7 +10,7 @@ import type { Exchangeable, ExchangeRequest } from "./types.js";
  * a GPU that is one copy from buffer to buffer; nothing is ever read back.
  *
  * @param x - a tensor, or any object with the protocol
- * @param request - the device, and what the memory needs: alignment, padding, usages
+ * @param request - the device, and the needs of the memory: alignment, padding, usages
  * @returns a tensor with a hold of its own, which the caller releases
  * @throws CopyError if a copy is needed and `copy` is false; DeviceError for a tensor on another
  * device, as one copy cannot move it; UnsupportedError for a strided WebGPU tensor, and for needs

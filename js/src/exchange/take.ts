@@ -32,7 +32,7 @@ export function isExchangeable(x: unknown): x is Exchangeable {
  * unless `copy` is true. All fields are checked before use.
  *
  * @param x - the producer
- * @param request - the device, `copy`, and what the memory needs
+ * @param request - the device, `copy`, and the needs of the memory
  * @returns a tensor, which the caller releases
  * @throws UnsupportedError for a wrong description; CopyError if it copied although `copy` is
  * false; the producer's errors
@@ -57,7 +57,7 @@ export function sourceOf(x: unknown): unknown {
 }
 
 /**
- * The asynchronous form, for what a producer does not have at once, such as elements of a GPU on
+ * The asynchronous form, for elements that a producer does not have at once, such as elements of a GPU on
  * the CPU.
  *
  * @param x - the producer
@@ -119,7 +119,7 @@ export function adapterHint(x: unknown): string {
 }
 
 /**
- * A tensor over what `[EXCHANGE]()` returned; takes its hold over, also when it throws.
+ * A tensor over the result of `[EXCHANGE]()`; takes its hold over, also when it throws.
  *
  * @param exchange - the producer's result
  * @throws UnsupportedError for a wrong description

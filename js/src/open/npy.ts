@@ -62,7 +62,7 @@ const CLOSED = new RegExp(`^${BLANKS}\\}[ \\t]*[\\r\\n]*$`);
 
 function dictOf(text: string, major: number, what: string): Record<string, Value> {
   const found: Record<string, Value> = {};
-  const wrong = () => malformed(what, `its header is not what NumPy writes: ${shown(text)}`);
+  const wrong = () => malformed(what, `its header is not NumPy's: ${shown(text)}`);
   if (text[0] !== "{") throw wrong();
   PAIR.lastIndex = 1;
   for (let at = 1; ; at = PAIR.lastIndex) {

@@ -331,7 +331,7 @@ async function contentsOf(source: Source, cursor: Cursor, options: OpenOptions) 
     await more.close();
   }
   const { entries, metadata, end } = parseSafetensors(header, name);
-  checkSize(source, 8 + length, end - 8 - length, "what its header lists");
+  checkSize(source, 8 + length, end - 8 - length, "its list of tensors");
   let reader = new Reader(source);
   if (source.way !== "any") {
     const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };

@@ -28,12 +28,12 @@ export interface LoadOptions<D extends DTypeName = DTypeName> {
   progress?: ((loaded: number, total: number | undefined) => void) | undefined;
   /**
    * A part of the tensor: for each axis a position, [start, stop, step], or null for all, as for
-   * `tensor.slice`. Only its bytes are read, and what lies between if that is little.
+   * `tensor.slice`. Only its bytes are read, and short gaps between them.
    */
   part?: readonly Range[] | undefined;
   /**
    * Reads more from a server than the part where that is needed: the whole file if the server lacks
-   * ranges, a compressed array from its start, or what lies between scattered elements. By default
+   * ranges, a compressed array from its start, or the gaps between scattered elements. By default
    * these are errors. Local files need no `whole`.
    */
   whole?: boolean | undefined;

@@ -22,7 +22,7 @@ export interface SaveOptions {
   format?: "npy" | "safetensors" | undefined;
   /** Metadata of a safetensors file. */
   metadata?: Readonly<Record<string, string>> | undefined;
-  /** Aborts: `save` throws the signal's reason, and discards what was written. */
+  /** Aborts: `save` throws the signal's reason, and discards the bytes that were written. */
   signal?: AbortSignal | undefined;
 }
 

@@ -19,7 +19,7 @@ export interface SyncAccessHandle {
   read(buffer: Uint8Array, options?: { at?: number }): number;
 }
 
-/** What `open` reads from. */
+/** The sources that `open` reads from. */
 export type OpenSource =
   | string
   | AnyURL

@@ -12,7 +12,7 @@ export interface SyncWriteHandle {
   flush(): void;
 }
 
-/** What `save` writes to. */
+/** The targets that `save` writes to. */
 export type SaveTarget = AnyWritableStream | AnyFileHandle | SyncWriteHandle;
 
 /** @internal Takes a file from its start to its end. */

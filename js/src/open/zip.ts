@@ -37,7 +37,7 @@ const LOCAL_BYTES = 30;
 const HAS_DESCRIPTOR = 8;
 /** No deflated data expands to more times its size: 258 bytes of 2 bits. */
 const MOST_RATIO = 1032;
-const OVERLAPS = "it overlaps what follows it";
+const OVERLAPS = "it overlaps the next entry";
 const RECORD_64_BYTES = 56;
 const LOCATOR_64_BYTES = 20;
 /** The end has 22 bytes, and a comment of at most 65535; the 64-bit records precede it. */

@@ -97,7 +97,7 @@ export class Bridge {
     const kind = tagOf(x);
     throw new TypeError(
       kind === "[object GPUBuffer]"
-        ? "a GPUBuffer does not say what is in it: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
+        ? "a GPUBuffer does not describe its elements: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
             "dtype }), in Python from_gpu_buffer()"
         : "bridge.tensor() takes a PyProxy of an array, a Tensor, a typed array or an object with " +
             `[Symbol.for("dlpack.exchange")], not ${kind}` +
@@ -133,7 +133,7 @@ export class Bridge {
    * A `dlpack_web.Tensor` over the tensor's memory, with a hold of its own: without a copy, or with
    * exactly one if the memory is a JS array (or another Pyodide's).
    *
-   * @param tensor - a tensor, or what {@link Bridge.tensor} makes one of: a typed array, or an object
+   * @param tensor - a tensor, or an argument of {@link Bridge.tensor}: a typed array, or an object
    * with `[Symbol.for("dlpack.exchange")]`
    * @param options - `copy`: true always copies; false throws if a copy is needed
    * @returns a PyProxy, for the caller to `destroy()`

@@ -13,7 +13,7 @@ export type { ConnectOptions, Package };
  * `packages`: those that Python uses beside dlpack-web
  * @returns the bridge, the same for each call
  * @throws UnsupportedError for another version of Pyodide, DLPackError if the wheel does not load,
- * TypeError for what is no Pyodide
+ * TypeError for an object that is no Pyodide
  */
 export async function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise<Bridge> {
   // All code for Pyodide is loaded here: tensors of JS arrays and GPUBuffers do not need it.

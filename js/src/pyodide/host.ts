@@ -65,7 +65,7 @@ export function moduleOf(pyodide: Pyodide): PyodideModule {
   const version = pyodide?.version;
   if (typeof version !== "string" || typeof pyodide.pyimport !== "function") {
     throw new TypeError(
-      `connect() needs what loadPyodide() resolves to, connect(await loadPyodide()), not ${tagOf(pyodide)}`,
+      `connect() needs a loaded Pyodide, connect(await loadPyodide()), not ${tagOf(pyodide)}`,
     );
   }
   const module = (pyodide as { _module?: Record<string, unknown> })._module ?? {};

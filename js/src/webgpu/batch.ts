@@ -32,7 +32,7 @@ import {
 import { extentOf, roundUp, slotOf } from "./references.js";
 import { type DeviceRecord, recording } from "./state.js";
 
-/** What {@link Batch.update} changes of a recorded call. */
+/** The changes of {@link Batch.update} to a recorded call. */
 export interface BatchChanges {
   /** New arguments by position; the others stay. */
   args?: Readonly<Record<number, Argument>> | undefined;

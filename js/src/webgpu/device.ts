@@ -98,7 +98,7 @@ export function listenForFaults(gpu: GPUDevice, listener: FaultListener): () => 
   return () => void listeners.delete(listener);
 }
 
-/** What one device holds and has done, in bytes unless stated otherwise. */
+/** Memory and work of one device, in bytes unless stated otherwise. */
 export interface DeviceStats {
   /** Its name, "webgpu:0". */
   device: string;
@@ -133,7 +133,7 @@ export function count(
   moved.copies += copies;
 }
 
-/** What each registered device holds, in the order of their ids. */
+/** Memory and work of each registered device, in the order of their ids. */
 export function stats(): DeviceStats[] {
   return state.devices.map((record) => {
     const { device, lost, moved, pool, taken } = record;

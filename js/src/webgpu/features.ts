@@ -1,6 +1,6 @@
 /** Features of this page or worker. */
 export interface Features {
-  /** Whether tensors can be on a GPU here; if not, `reason` says why, and what to do. */
+  /** Whether tensors can be on a GPU here; if not, `reason` says why, and how to change that. */
   readonly webgpu: {
     readonly available: boolean;
     readonly reason?: string;

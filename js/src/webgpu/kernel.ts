@@ -44,7 +44,7 @@ export interface KernelOptions {
   /** Names the kernel in messages; default the entry point. */
   label?: string | undefined;
   /**
-   * Whether each argument's dtype and size must be what its binding declares; default true. The
+   * Whether each argument's dtype and size must match its binding; default true. The
    * same scalar type; narrower types as words of u32; structures by their size.
    */
   check?: boolean | undefined;
@@ -162,7 +162,7 @@ export class Kernel {
   /**
    * Resolves once the shader has compiled. Waiting is optional: a kernel may be run at once.
    *
-   * @throws KernelError with line, position and message of what is wrong in the source;
+   * @throws KernelError with line, position and message of an error in the source;
    * DeviceLostError
    */
   get ready(): Promise<void> {

@@ -57,8 +57,8 @@ export async function timed(
     if (typeof Object(returned).then === "function") {
       await returned; // its own error is better
       throw new TypeError(
-        "timed() measures what its function submits before it returns, and this one is async: await " +
-          "what it needs first, then call timed(device, (timestampWrites) => kernel.run(…))",
+        "timed() measures the work that its function submits before it returns, and this one is async: await " +
+          "its inputs first, then call timed(device, (timestampWrites) => kernel.run(…))",
       );
     }
     if (!isUsed) {

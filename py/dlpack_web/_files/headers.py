@@ -169,7 +169,7 @@ def read_npy(
 
 def _dict_of(text: str, what: str, version: int) -> dict[str, Any]:
     def wrong() -> NoReturn:
-        malformed(what, f"its header is not what NumPy writes: {shown(text, 200)}")
+        malformed(what, f"its header is not NumPy's: {shown(text, 200)}")
 
     found: dict[str, Any] = {}
     if not text.startswith("{"):
@@ -299,7 +299,7 @@ def parse_safetensors(
                 f"tensor {shown(entry.name)} {how} before it, at byte {entry.start - origin}",
             )
         end = entry.start + entry.nbytes
-    check_size(what, size, origin, end - origin, "what its header lists")
+    check_size(what, size, origin, end - origin, "its list of tensors")
     return entries, metadata
 
 

@@ -507,7 +507,7 @@ async def open(
         unknown). An exception in it ends the load.
     whole : bool
         Whether more may be read from a server than a part, where that is needed: the whole
-        file if the server lacks ranges, a compressed array from its start, what lies
+        file if the server lacks ranges, a compressed array from its start, the gaps
         between scattered elements. By default these are errors. Local files need no `whole`.
 
     Returns

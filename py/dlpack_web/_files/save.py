@@ -353,7 +353,7 @@ class _Path:
         if now is not None and not S_ISREG(now.st_mode):
             raise FileExistsError(
                 errno.EEXIST,
-                "what was created there meanwhile is not a regular file",
+                "the file created there meanwhile is not regular",
                 real,
             )
         os.replace(self._part, real)

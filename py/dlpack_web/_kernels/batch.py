@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """What `batch` returns: recorded calls of kernels, in order; len() counts them.
+    """The result of `batch`: recorded calls of kernels, in order; len() counts them.
 
     It holds the tensors of the calls, also those that you release. `release()` gives
     them up, as does Python's collector.
@@ -109,8 +109,8 @@ class Batch:
     # --- running ----------------------------------------------------------------------
 
     def run(self) -> None:
-        """Runs the recorded calls in order, in one submit; it does not wait. Each run reads what
-        the tensors contain when it comes in the queue.
+        """Runs the recorded calls in order, in one submit; it does not wait. Each run reads the
+        elements that the tensors have when its turn in the queue comes.
 
         A kernel that the GPU refuses keeps the whole batch from running: reading any tensor that
         the batch writes raises the KernelError of that kernel, with the line where it was
@@ -273,8 +273,8 @@ def batch() -> Batch:
 
     In the block kernels do not run, and their arguments are checked as usual; `run()`
     of the Batch runs them all, without any work of Python for each. Everything else in
-    the block happens at once. So reading what a recorded kernel writes, and writing
-    what one uses, raises BufferError there, and so does reading the results that kernels
+    the block runs immediately. Reading an output, or writing an input, of a recorded
+    kernel therefore raises BufferError there, and so does reading the results that kernels
     return, until `run()`. If the block raises, nothing stays recorded.
 
     All kernels of a batch are on the device of the first. Recording is for this thread

@@ -21,7 +21,7 @@ class Kernel:
     Calling it binds argument i at `@group(0) @binding(i)` and submits; it does not
     wait. The shader is compiled once per device. Errors that the GPU reports later
     (such as WGSL that does not compile) raise KernelError from `await kernel.ready()`
-    and from reading what the kernel wrote; if nothing reads it, a warning names the
+    and from reading its outputs; if nothing reads them, a warning names the
     call.
 
     Parameters

@@ -55,7 +55,7 @@ class ReductionKernel:
     name : str
         The kernel's label in messages.
     reduce_type : str, optional
-        What values are converted to; default: the type of the first output. It may be a
+        The type of intermediate values; default: the type of the first output. It may be a
         vector: vec2f, vec4f, vec2i, vec4i, vec2u, vec4u.
 
     Raises

@@ -30,7 +30,7 @@ def empty(
     shape : int or tuple of int
         The extents.
     dtype : str or dtype
-        A name, or what has one, such as np.float32. Sub-byte elements are packed.
+        A name, or an object with one, such as np.float32. Sub-byte elements are packed.
     device : str or Device
         "cpu", whose memory starts at a multiple of 256 bytes, "webgpu" or "webgpu:1".
 
@@ -92,7 +92,7 @@ def from_gpu_buffer(
     shape : int or tuple of int
         The extents.
     dtype : str or dtype
-        What the elements are.
+        The dtype of the elements.
     device : str or Device
         The buffer's device (see `webgpu.use_device`), which a GPUBuffer does not name.
     byte_offset : int
@@ -139,7 +139,7 @@ def to_js(x: object) -> Any:
     Parameters
     ----------
     x : Tensor, array, buffer or DLPack producer
-        What has the elements.
+        The owner of the elements.
 
     Returns
     -------

@@ -292,7 +292,7 @@ class Tensor(ArrowExport, Facts):
         out : ndarray, optional
             Gets the elements; of the shape and dtype that this returns without it. If it
             is strided, or the GPU is in a widget's page, that takes one more copy. If
-            this raises, or is cancelled, it keeps what it had.
+            this raises, or is cancelled, it keeps its elements.
 
         Returns
         -------

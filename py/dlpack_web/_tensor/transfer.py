@@ -236,7 +236,7 @@ def _check_out(tensor: Tensor, out: Array) -> None:
     same = given == scalar if wanted is None else wanted == out.dtype
     if out.shape != shape or not same:
         axis = f" ({lanes} lanes are a last axis)" if lanes > 1 else ""
-        way = "" if wanted else ": use the dtype of what to_host() gives"
+        way = "" if wanted else ": use the dtype that to_host() returns"
         raise ValueError(
             f"out has shape {out.shape} and dtype {given or out.dtype}; the tensor has "
             f"{tensor.shape} and {tensor.dtype}{axis}{way}"

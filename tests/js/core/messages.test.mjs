@@ -98,7 +98,7 @@ const CALLS = [
   [
     () => gpu().transfer(),
     "UnsupportedError",
-    "Tensor float32[4] on webgpu:0 cannot be posted: post what await read() returns",
+    "Tensor float32[4] on webgpu:0 cannot be posted: post the result of await read()",
   ],
   [
     () => gpu().data,
@@ -115,7 +115,7 @@ const CALLS = [
   [
     () => gpu({ shape: [2, 2], strides: [1, 2] }).contiguous(),
     "UnsupportedError",
-    "Tensor float32[2,2] on webgpu:0 has strides [1,2]: on WebGPU it can be read, and nothing else; upload what read() gives",
+    "Tensor float32[2,2] on webgpu:0 has strides [1,2]: on WebGPU it can be read, and nothing else; upload the result of read()",
     { device: "webgpu:0" },
   ],
   [() => gpu({ byteOffset: -4 }), "RangeError", "byteOffset -4 is not a non-negative integer"],

@@ -386,7 +386,7 @@ test("a tensor that is posted itself says what to do", () => {
   const tensor = matrix();
   const error = {
     name: "UnsupportedError",
-    message: /post transfer\(\), or what read\(\) returns/,
+    message: /post the result of transfer\(\) or read\(\)/,
   };
   assert.throws(() => structuredClone(tensor), error);
   assert.throws(() => post(tensor), error);

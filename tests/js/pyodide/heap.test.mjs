@@ -268,7 +268,7 @@ test("what bridge.tensor() does not take names what does", () => {
   ]);
   assert.deepEqual(refused({ [Symbol.toStringTag]: "GPUBuffer" }), [
     "TypeError",
-    "a GPUBuffer does not say what is in it: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
+    "a GPUBuffer does not describe its elements: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
       "dtype }), in Python from_gpu_buffer()",
   ]);
   assert.deepEqual(refused(new fake.PyProxy()), ["ReleasedError", "this PyProxy was destroyed"]);

@@ -214,7 +214,7 @@ const CALLS = [
   [
     () => run([W], [on([4, 4], { strides: [1, 4] })]),
     "UnsupportedError",
-    "Tensor float32[4,4] on webgpu:0 has strides [1,4]: on WebGPU it can be read, and nothing else; upload what read() gives",
+    "Tensor float32[4,4] on webgpu:0 has strides [1,4]: on WebGPU it can be read, and nothing else; upload the result of read()",
     { device: "webgpu:0" },
   ],
   [

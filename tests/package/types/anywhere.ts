@@ -174,7 +174,7 @@ export async function python(pyodide: Parameters<typeof connect>[0], array: PyPr
 /** Somebody's own producer, which needs the types of the protocol and no code. */
 class Constant implements protocol.Exchangeable {
   [EXCHANGE](request: protocol.ExchangeRequest = {}): protocol.Exchange {
-    if (request.versions?.includes(1) === false) throw new Error("version 1 is what there is");
+    if (request.versions?.includes(1) === false) throw new Error("only version 1 is supported");
     const data = Float32Array.of(1);
     return {
       version: [1, 1],

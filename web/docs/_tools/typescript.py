@@ -17,7 +17,7 @@ UNDESCRIBED = re.compile(
     r"Lifecycle)\.).* \(Parameter\), defined in \S*js/src/"
 )
 FIRST = """\
-What programs can import, by the name that they import it by. Types of browsers (`GPUDevice`,
+All exports, by the module that programs import. Types of browsers (`GPUDevice`,
 `ImageBitmap`, …) are taken from the program, with `@webgpu/types` or without.
 """
 

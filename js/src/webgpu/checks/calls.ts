@@ -15,7 +15,7 @@ import type { DeviceRecord } from "../state.js";
 import { type Binding, DTYPES, type Scalar } from "../wgsl.js";
 import { slotOn } from "./tensors.js";
 
-/** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
+/** An argument for a binding: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
 
 /** The same, or a tensor's inside, or words of ours. */

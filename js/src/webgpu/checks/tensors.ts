@@ -69,7 +69,7 @@ export function checkRowMajor(tensor: ManagedTensor): void {
   if (tensor.strides === null) return;
   throw new UnsupportedError(
     `${tensor.toString()} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
-      "upload what read() gives",
+      "upload the result of read()",
     { device: slotOf(tensor.handle).record.device },
   );
 }

@@ -6,7 +6,7 @@ import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } fro
 import type { Results } from "./results.js";
 import { DEFINITION, type Given, resultsOf, Signature } from "./signature.js";
 
-/** What an {@link ElementwiseKernel} computes. */
+/** The computation of an {@link ElementwiseKernel}. */
 export interface ElementwiseOptions<O extends string = string> {
   /**
    * Types and names, "f32 x, f32 k": f32, i32, u32, and f16 if the device has it. A "raw f32 x" is

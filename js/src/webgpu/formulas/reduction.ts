@@ -24,7 +24,7 @@ import { DEFINITION, type Given, resultsOf, Signature, typeOf } from "./signatur
 /** Types that can be reduced: those of parameters, and vectors. */
 export type ReduceType = ParamType | "vec2f" | "vec4f" | "vec2i" | "vec4i" | "vec2u" | "vec4u";
 
-/** What a {@link ReductionKernel} computes. */
+/** The computation of a {@link ReductionKernel}. */
 export interface ReductionOptions<O extends string = string> {
   /** Types and names, as for an `ElementwiseKernel`. */
   inputs: string;

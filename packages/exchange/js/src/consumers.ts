@@ -106,7 +106,7 @@ type Outcome = { got: unknown } | { error: unknown };
  * Tests a consumer by the rules of EXCHANGE.md, with good exchanges and with bad ones. The
  * promise is never rejected: the report has everything that the consumer does.
  *
- * @param options - how the consumer is called, and what it has
+ * @param options - how the consumer is called, and its abilities
  * @returns an entry for each rule that a program can test
  */
 export async function consumerConformance(options: ConsumerOptions): Promise<Report> {

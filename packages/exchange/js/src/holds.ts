@@ -88,7 +88,7 @@ export async function outlives(trial: Trial, request = {}): Promise<unknown> {
   const subject = await trial.make();
   const held = await one(trial, subject, request);
   const array = ArrayBuffer.isView(held.fields.data);
-  if (!letGo(subject)) return "what make gives has no release()";
+  if (!letGo(subject)) return "the result of make has no release()";
   // Tensors that may get the memory if it is free.
   await pause(15);
   await occupy(trial);
@@ -133,7 +133,7 @@ export async function growing(trial: Trial): Promise<void> {
   const { x } = subject;
   const held = await trial.hold(subject);
   const moving = "memory" in held.fields.data;
-  if (typeof x.grow !== "function") skip("what make gives has no grow()");
+  if (typeof x.grow !== "function") skip("the result of make has no grow()");
   await expect(held, subject);
   x.grow();
   const rule = moving ? "S2" : "S3";

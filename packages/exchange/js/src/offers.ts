@@ -120,8 +120,8 @@ export class Offer {
       const filled = values.map(() => get(view, kind, 0));
       return values.length > 0 && same(list, filled);
     };
-    if (all(BEFORE)) broken("T3", "it read what was there before flush()");
-    if (all(AFTER)) broken("O3", "it read what was there after release()");
+    if (all(BEFORE)) broken("T3", "it read the elements from before flush()");
+    if (all(AFTER)) broken("O3", "it read the elements from after release()");
     broken(rule, `it read ${show(Array.from(list))}, not ${show(values)}`);
   }
 

@@ -35,7 +35,7 @@ type Check = (trial: Trial) => Promise<unknown>;
  * Tests a producer by the rules of EXCHANGE.md. The promise is never rejected: the report has
  * everything that the factory and its producers do.
  *
- * @param options - how the producer makes tensors, and what it has
+ * @param options - how the producer makes tensors, and its abilities
  * @returns an entry for each rule that a program can test
  */
 export async function conformance(options: ProducerOptions): Promise<Report> {

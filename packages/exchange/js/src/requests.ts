@@ -204,7 +204,7 @@ export async function exclusive(trial: Trial): Promise<void> {
 
 export async function afterRelease(trial: Trial): Promise<void> {
   const subject = await trial.make();
-  if (!letGo(subject)) skip("what make gives has no release()");
+  if (!letGo(subject)) skip("the result of make has no release()");
   const held = await trial.attempt(subject, {}, "ReleasedError");
   if (held) await expect(held, subject, "X1");
 }

@@ -96,7 +96,7 @@ export interface ConsumerOptions {
   /**
    * Takes a tensor, reads it and releases it: returns the components of its elements in row-major
    * order, or their bytes as DLPack stores them, or a promise of those. It throws UnsupportedError
-   * or DeviceError for what it does not support, such as a dtype, which counts as skipped.
+   * or DeviceError for requests that it does not support, such as a dtype, which count as skipped.
    */
   // biome-ignore lint/suspicious/noExplicitAny: the reader's own type of producers
   consume: (producer: any, options: ConsumeOptions) => unknown;
@@ -114,7 +114,7 @@ export interface Rule {
   readonly ok: boolean;
   /** It was not tested; `message` has the reason. */
   readonly skipped?: true;
-  /** What was found, or why it was skipped. */
+  /** The finding, or why the rule was skipped. */
   readonly message?: string;
 }
 

@@ -30,7 +30,7 @@ export class Right {
     const { versions = [1], device = this.device, copy } = Object(request);
     if (Object(request) !== request) throw new TypeError("no request");
     if (!Array.isArray(versions) || typeof device !== "object") throw new TypeError("no request");
-    if (!versions.includes(1)) throw refuse("UnsupportedError", "version 1 is what there is");
+    if (!versions.includes(1)) throw refuse("UnsupportedError", "only version 1 is supported");
     if (this.holds <= 0) throw refuse("ReleasedError", "it was released");
     if (device !== this.device) throw refuse("DeviceError", "it is on its own device");
     if (copy) throw refuse("UnsupportedError", "no copies are made");

@@ -144,7 +144,7 @@ export class Stranger {
     const { versions = [1], device = this.device, copy, writes, signal } = request;
     if (!Array.isArray(versions)) throw new TypeError("versions is no list");
     if (typeof device !== "object") throw new TypeError("device is no object");
-    if (!versions.includes(1)) throw refuse("UnsupportedError", "version 1 is what there is");
+    if (!versions.includes(1)) throw refuse("UnsupportedError", "only version 1 is supported");
     if (this.block.holds <= 0) throw refuse("ReleasedError", "it was released");
     if (this.block.lostAs) throw this.block.lostAs;
     if (this.block.error) throw this.block.error;

@@ -77,7 +77,7 @@ def page(version: str, asked: Iterable[tuple[str, str, str, str]]) -> str:
     )
     return f"""# Names of onnxruntime
 
-The public names of PyPI's onnxruntime {version}, and what they do in a page after `onnxruntime.install()`.
+The public names of PyPI's onnxruntime {version}, and their behaviour in a page after `onnxruntime.install()`.
 `make tables WHAT=onnxruntime` asks a page and writes the tables, and a test fails if a name is missing.
 
 {tables}
@@ -86,7 +86,7 @@ The public names of PyPI's onnxruntime {version}, and what they do in a page aft
 
 
 _UNCHECKED = """\
-## What WebGPU does not check
+## Errors that WebGPU does not detect
 
 On the CPU these are errors, as on the desktop. WebGPU does not check the elements of a run, and returns a result:
 
@@ -105,7 +105,7 @@ _PARTS = {
     "there": ("Names that are there", "of | names"),
     "nothing": ("Names that do nothing", "why | names"),
     "refused": ("Names that raise NotImplemented", "with | names"),
-    "absent": ("Names that are not there", "what it is | names"),
+    "absent": ("Names that are not there", "value | names"),
 }
 
 

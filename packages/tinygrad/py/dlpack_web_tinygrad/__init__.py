@@ -50,7 +50,7 @@ def install(device: str | tuple[int, int] = "webgpu") -> Device:
 
     Call it before the first use of tinygrad, which may be imported already. You can call it
     again: nothing happens, or, after the device was lost, tinygrad gets another one.
-    tinygrad's tensors on the lost device, and what TinyJit captured, are lost.
+    tinygrad's tensors on the lost device, and functions that TinyJit captured, are lost.
 
     tinygrad's device "CPU" needs the compiler clang. Where there is none, as in a page,
     tinygrad's interpreter in Python takes its place. Browsers keep the kernels that tinygrad

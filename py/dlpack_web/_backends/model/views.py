@@ -160,7 +160,7 @@ def check_row_major(view: View) -> None:
     if view.strides is not None:
         raise BufferError(
             f"{view} has strides {view.strides}: on WebGPU it can be read, and nothing "
-            "else; upload what to_host() gives"
+            "else; upload the result of to_host()"
         )
 
 

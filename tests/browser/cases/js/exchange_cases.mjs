@@ -268,9 +268,9 @@ export async function faults_travel_by_the_protocol(context) {
 export async function a_gpu_tensor_cannot_be_posted(context) {
   const [device] = await twoDevices();
   const x = upload(context, VALUES, device);
-  await throws(() => x.transfer(), "UnsupportedError", /await read\(\) returns/);
+  await throws(() => x.transfer(), "UnsupportedError", /await read\(\)$/);
   const { port1 } = new MessageChannel();
-  await throws(() => port1.postMessage(x), "UnsupportedError", /what read\(\) returns/);
+  await throws(() => port1.postMessage(x), "UnsupportedError", /or read\(\)/);
   await throws(() => structuredClone({ deep: [x] }), "UnsupportedError", /transfer\(\)|read\(\)/);
   ok(!x.released, "nothing was lost");
   x.release();

@@ -293,7 +293,7 @@ export async function what_is_timed_is_submitted_before_it_returns(context) {
     run(timestampWrites); // which may still write its times
     ended = true;
   };
-  await throws(() => webgpu.timed(device, late), "TypeError", /async.*await what it needs first/);
+  await throws(() => webgpu.timed(device, late), "TypeError", /async.*await its inputs first/);
   equal(ended, true, "it was waited for");
   const fails = async () => {
     throw new RangeError("of its own");

@@ -44,7 +44,7 @@ export async function an_array_of_javascript_goes_without_a_copy(context) {
 export async function posting_a_gpu_tensor_says_what_to_do() {
   const { result, live } = await ask("post_gpu");
   equal([result.name, live], ["UnsupportedError", 0]);
-  ok(/post transfer\(\), or what read\(\) returns/.test(result.message), result.message);
+  ok(/post the result of transfer\(\) or read\(\)/.test(result.message), result.message);
 }
 
 export async function a_released_tensor_is_not_sent(context) {
