@@ -32,7 +32,7 @@ def test_desktop(tmp_path):
     assert section.startswith("\nYou need Python 3.12 or newer.")
     assert section.index("python3 --version") < section.index("python3 -m venv")
     # With NumPy as a second wish, pip would try all of its versions for an older Python.
-    (wanted,) = re.findall(r"(?m)pip install '(CLONE\[numpy,webgpu\])'$", section)
+    (wanted,) = re.findall(r'(?m)pip install "(\$\{CLONE\}\[numpy,webgpu\])"$', section)
     (program,) = re.findall(r"(?s):class: desktop\n(.*?)```", section)
     clone = tmp_path / "clone"
     clone.mkdir()
@@ -43,7 +43,7 @@ def test_desktop(tmp_path):
         shutil.copytree(ROOT / name, clone / name, ignore=skipped)
     lib = tmp_path / "lib"
     subprocess.run(
-        [*PIP, f"--target={lib}", wanted.replace("CLONE", str(clone))], check=True
+        [*PIP, f"--target={lib}", wanted.replace("${CLONE}", str(clone))], check=True
     )
     (tmp_path / "first.py").write_text(program)
     done = subprocess.run(
@@ -64,7 +64,7 @@ def test_desktop(tmp_path):
 def distributions(words: list[str]) -> dict[str, Distribution]:
     """What pip would install for these words: this Python has them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    ours = re.compile(r"(?:CLONE|\.\./\.\.)(?:\[(.+)\])?")
+    ours = re.compile(r"(?:\$\{CLONE\}|\.\./\.\.)(?:\[(.+)\])?")
     todo = [Requirement(word) for word in words if not ours.fullmatch(word)]
     for extra in ",".join(m[1] or "" for m in map(ours.fullmatch, words) if m).split(
         ","

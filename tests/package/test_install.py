@@ -28,7 +28,7 @@ def copied(heading: str, folder: Path, without: str) -> None:
     """Runs the commands that do not need a registry, and writes the files."""
     for language, text in blocks(heading):
         if language == "sh":
-            for line in text.replace("CLONE", str(ROOT)).splitlines():
+            for line in text.replace("$CLONE", str(ROOT)).splitlines():
                 if not re.match(without, line):
                     offline = "npm install --offline --no-audit --no-fund"
                     run("bash", "-c", line.replace("npm install", offline), at=folder)
@@ -71,11 +71,11 @@ def test_the_first_program_leaves_no_tensor(tmp_path: Path) -> None:
 def test_the_line_of_the_first_page(tmp_path: Path) -> None:
     """It is one line for an empty folder, which is not the clone's."""
     text = (ROOT / "web" / "pages" / "live" / "live.html").read_text("utf-8")
-    (line,) = re.findall(r"<code>(make .+?)</code>", text)
-    make, install = html.unescape(line).split(" && ")
-    assert make == "make -C CLONE package"
+    (line,) = re.findall(r"<code>(CLONE=.+?)</code>", text)
+    _, make, install = html.unescape(line).split(" && ")
+    assert make == "make -C $CLONE package"
     offline = "npm install --offline --no-audit --no-fund"
-    install = install.replace("npm install", offline).replace("CLONE", str(ROOT))
+    install = install.replace("npm install", offline).replace("$CLONE", str(ROOT))
     run("bash", "-c", install, at=tmp_path)
     assert (tmp_path / "node_modules" / "dlpack-web" / "package.json").is_file()
 

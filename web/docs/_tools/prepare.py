@@ -35,7 +35,7 @@ PICTURES = {
     "tests/bench/results.svg": "_static/results.svg",
     "web/site/icon.svg": "_static/icon.svg",
 }
-LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s]+)(?=\))")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 OF_PACKAGE = re.compile(r"(?<=\]\()\.\./(packages/[\w-]+\.md)(#[\w-]+)?(?=\))")
 
 
@@ -49,22 +49,27 @@ def taken_over(path: str, page: str) -> str:
     """The text of a repository file for a page."""
 
     def lead(match: re.Match[str]) -> str:
-        target, _, heading = match[1].partition("#")
+        image, shown, link = match.groups()
+        target, _, heading = link.partition("#")
+
+        def to(place: str) -> str:
+            return f"{image}[{shown}]({place})" if place else shown
+
         there = PurePosixPath(path).parent / target
         file = Path(ROOT / there).resolve()
         if not file.exists():
-            return match[1]  # code that looks like a link; a dead link fails later
+            return match[0]  # code that looks like a link; a dead link fails later
         whole = file.relative_to(ROOT).as_posix()
         end = f"#{heading}" if heading else ""
         if whole in PAGES:
-            return relative(PAGES[whole], page) + end
+            return to(relative(PAGES[whole], page) + end)
         if whole.startswith("web/docs/"):
-            return relative(whole.removeprefix("web/docs/"), page) + end
+            return to(relative(whole.removeprefix("web/docs/"), page) + end)
         if re.fullmatch(r"packages/\w+/docs/[\w-]+\.md", whole):
-            return relative(f"packages/{file.name}", page) + end
+            return to(relative(f"packages/{file.name}", page) + end)
         if whole in PICTURES:
-            return relative(PICTURES[whole], page)
-        return address(whole) + end
+            return to(relative(PICTURES[whole], page))
+        return to(address(whole) and address(whole) + end)
 
     text = (ROOT / path).read_text("utf-8")
     head = WEB / "docs" / page.replace(".md", ".head.md")

@@ -1,4 +1,4 @@
-"""{repo}`path`: a link to a file of the repository. {site}`text <chain.html>`: a link
+"""{repo}`path`: a file of the repository, as a link if its address is known. {site}`text <chain.html>`: a link
 to a page of the site that is not documentation."""
 
 from typing import Any
@@ -12,12 +12,12 @@ def repo_role(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
     try:
-        link = nodes.reference(rawtext, "", refuri=address(text))
+        target = address(text)
     except FileNotFoundError as error:
         told = inliner.reporter.error(str(error), line=lineno)
         return [inliner.problematic(rawtext, rawtext, told)], [told]
-    link += nodes.literal(text, text)
-    return [link], []
+    shown = nodes.literal(text, text)
+    return [nodes.reference("", "", shown, refuri=target) if target else shown], []
 
 
 class SiteRole(SphinxRole):
