@@ -4,6 +4,7 @@ reason, raise its budget, with the reason in the commit; do not golf code to fit
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -103,5 +104,11 @@ found: dict[str, Any] = {
 (ROOT / "build" / "sizes.json").write_text(json.dumps(found, indent=2) + "\n")
 for name, budget in BUDGETS.items():
     print(f"{name:12} {found[name]:7,} of {budget:7,} bytes")
+page = (ROOT / "web" / "docs" / "howto" / "bundle-size.md").read_text("utf-8")
+rows = [int(size) for size in re.findall(r"\| (\d+) KB \|$", page, re.MULTILINE)]
+shown = ("core_js_gzip", "js_gzip", "late_js_gzip", "open_gzip", "wheel")
+for size, name in zip(rows, shown, strict=True):
+    if abs(size * 1000 - found[name]) > 500 + found[name] / 20:
+        sys.exit(f"bundle-size.md has {size} KB for {name}: it is {found[name]} bytes")
 if over := [name for name, budget in BUDGETS.items() if found[name] > budget]:
     sys.exit(f"over budget: {', '.join(over)}. build/sizes.json says what is large")

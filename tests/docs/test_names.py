@@ -99,3 +99,19 @@ def test_the_table_of_dtypes_has_all_of_them() -> None:
     page = (SITE / "reference" / "dtypes.html").read_text("utf-8")
     for row in rows:
         assert f'<span class="pre">{row["name"]}</span></code></p></td>' in page, row
+
+
+def test_lines_with_the_clone_are_paths() -> None:
+    """PyPI has a package of that name, which pip takes instead of a folder that is not there."""
+    files = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sources()
+    files += [*ROOT.glob("examples/**/*.md"), *ROOT.glob("packages/*/README.md")]
+    files += ROOT.glob("web/pages/*/*.html")
+    bare = [
+        (path.relative_to(ROOT).as_posix(), found)
+        for path in files
+        if "node_modules" not in path.parts
+        for found in re.findall(
+            r"(?:[^${]|\A)\bCLONE\b[^`=}].*", path.read_text("utf-8")
+        )
+    ]
+    assert bare == []

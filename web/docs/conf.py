@@ -70,6 +70,7 @@ html_css_files = ["docs.css"]
 html_js_files = [
     ("run/page.mjs", {"type": "module"}),
     ("search-form.mjs", {"type": "module"}),
+    ("copy.mjs", {"type": "module"}),
 ]
 html_copy_source = False
 html_show_sphinx = False

@@ -119,7 +119,7 @@ def test_a_recorded_result_is_shown_until_the_page_runs(
 
 
 @pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, "pyscript.eval", "pyscript_worker.eval"])
 def test_nothing_keeps_people_out(
     name: str, viewport: dict[str, int] | None, browser: Browser, server: Server
 ) -> None:
