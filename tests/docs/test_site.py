@@ -190,7 +190,11 @@ def test_pages_lead_to_the_site_and_its_source() -> None:
 
 
 def test_no_link_leads_to_an_address_that_is_not_set() -> None:
-    pages = [*built(), *ROOT.glob("web/**/*.html"), *ROOT.glob("packages/*/pages/*.html")]
+    pages = [
+        *built(),
+        *ROOT.glob("web/**/*.html"),
+        *ROOT.glob("packages/*/pages/*.html"),
+    ]
     wrong = [page for page in pages if UNSETTLED in page.read_text("utf-8")]
     assert wrong == []
     assert "](http://localhost" not in (ROOT / "README.md").read_text("utf-8")

@@ -58,7 +58,9 @@ def test_the_page_about_producers(tmp_path: Path) -> None:
         r"// .*?picture\.held is (\d)", r"console.log(picture.held === \1);", use
     )
     (tmp_path / "use.mjs").write_text(counted)
-    ((_, install, check),) = (text.splitlines() for kind, text in listings if kind == "sh")
+    ((_, install, check),) = (
+        text.splitlines() for kind, text in listings if kind == "sh"
+    )
     offline = "npm install --offline --no-audit --no-fund"
     install = install.replace("npm install", offline).replace("$CLONE", str(ROOT))
     run("bash", "-c", install, at=tmp_path)
