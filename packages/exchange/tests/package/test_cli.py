@@ -46,7 +46,7 @@ def test_the_page_about_producers(tmp_path: Path) -> None:
     """Its files, saved as the page says."""
     page = (HERE.parents[1] / "docs" / "write-a-producer.md").read_text("utf-8")
     (picture,) = re.findall(r'(?s)run_js\("""\n(.+?)\nPicture"""\)', page)
-    assert "save the JavaScript of the first example" in page
+    assert "save the JavaScript of the first example" in " ".join(page.split())
     (tmp_path / "picture.mjs").write_text(
         picture.replace("class Picture", "export class Picture")
     )
