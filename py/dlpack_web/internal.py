@@ -6,31 +6,39 @@ promise between minor versions: such a package requires the same version.
 
 from . import _core
 from ._backends import javascript
-from ._backends.calls import refuse_recorded
+from ._backends.calls import Call, calling, refuse_recorded
+from ._files.headers import facts_of, read_header, tag_of, write_header
 from ._layout.dtype import DType, parse_dtype
 from ._tensor.device import CPU, default_device, parse_device
 from ._tensor.tensor import Tensor, share
 
 __all__ = [
     "CPU",
+    "Call",
     "Kept",
     "block_on",
+    "calling",
     "calls_of",
     "check_mask",
+    "converted",
     "default_device",
     "describe",
+    "facts_of",
     "finish",
     "invoke",
     "is_row_major",
     "memory_of",
     "parse_device",
     "parse_dtype",
+    "read_header",
     "receive",
     "receive_waiting",
     "refuse_recorded",
     "retyped",
     "share",
+    "tag_of",
     "wait_for",
+    "write_header",
 ]
 # In Pyodide; elsewhere each says so.
 Kept = javascript.Kept
@@ -61,6 +69,36 @@ def check_mask(values: object) -> None:
     >>> internal.check_mask([1, 2])
     """
     _core._check_mask(values)
+
+
+def converted(tensor: Tensor, dtype: DType, padded: bool = False) -> Tensor:
+    """A copy of the elements as another dtype.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        In host memory.
+    dtype : DType
+        Of the result.
+    padded : bool
+        Whether elements of less than a byte take one each.
+
+    Returns
+    -------
+    Tensor
+        Row-major; yours to release.
+
+    Raises
+    ------
+    BufferError
+        Integers that do not fit, a tensor on a GPU.
+
+    Examples
+    --------
+    >>> internal.converted(dlw.empty(3), dlw.DType("float16")).dtype
+    'float16'
+    """
+    return _core._convert(tensor, dtype._packed, padded)
 
 
 def describe(tensor: Tensor) -> str:

@@ -13,12 +13,12 @@ from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 
-from ._layout.text import type_of
+from dlpack_web import Device, Tensor
+
 from ._page.host import Host
 from ._page.kernel import fact_of
+from ._page.record import type_of
 from ._page.tensors import Tensors
-from ._tensor.device import Device
-from ._tensor.tensor import Tensor
 
 try:
     import anywidget

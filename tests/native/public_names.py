@@ -85,7 +85,7 @@ def found(python):
 
 
 def main():
-    import dlpack_web  # for CPython, before what follows
+    import dlpack_web.backends  # for CPython, before what follows
 
     assert dlpack_web.__version__
     sys.platform = "emscripten"

@@ -2,38 +2,29 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
 from math import prod
 from typing import Any
 
-from .. import _core
-from .._backends.checks import Tensors
-from .._backends.model import backend
-from .._backends.model.views import (
-    View,
-    check_copy_source,
-    check_on,
-    check_same,
-    check_write,
-    not_run,
-    step_of,
-    tensor_over,
-)
-from .._core import Tensor
-from .._layout import NPY, views
-from .._layout.dtype import DType, dtype_of
+from dlpack_web import DType, Tensor, backends, from_buffer, from_dlpack
+from dlpack_web.backends import View
+from dlpack_web.internal import converted, is_row_major, memory_of
+
 from .kernel import Batch, Kernel, fact_of
 from .link import Link
-from .record import refused, slot_for
+from .record import refused, slot_for, step_of
 from .replies import Reply, end, pending
 
 #: Up to so many bytes an upload copies instead of waiting until the page has them.
 _SMALL = 1 << 20
 
 
-class PageBackend(backend.Backend):
+type Tensors = Sequence[Tensor]
+
+
+class PageBackend(backends.Backend):
     """The GPU of the page of a link, which has one device."""
 
     kernel_type, batch_type = Kernel, Batch
@@ -45,7 +36,7 @@ class PageBackend(backend.Backend):
     def __init__(self, link: Link) -> None:
         super().__init__()
         self.link, self._record = link, link.record
-        self.records[link.record.id] = link.record
+        self.register(link.record.gpu, lambda: link.record)
 
     # --- facts ------------------------------------------------------------------------
 
@@ -88,10 +79,12 @@ class PageBackend(backend.Backend):
             self.link.make(op, unmade)
 
         made = self._new("empty", shape, dtype, False, send)
-        return not_run(made) if recorded else made
+        if recorded:
+            View(made).note_not_run()
+        return made
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
-        padded = tensor.padded and dtype == dtype_of(tensor._dtype)
+        padded = tensor.padded and dtype == tensor.dtype
 
         def send(op: dict[str, Any], unmade: list[Any]) -> None:
             name = f"t{op['id']}"
@@ -116,7 +109,7 @@ class PageBackend(backend.Backend):
         unmade = [op]
         gone = partial(self.link.let_go, "tensor", number, unmade)
         slot = slot_for(self._record, number, prod(shape), dtype, padded, gone)
-        there = tensor_over(slot, shape, dtype, padded)
+        there = slot.tensor(shape, dtype, padded)
         try:
             send(op, unmade)
         except BaseException:
@@ -125,18 +118,19 @@ class PageBackend(backend.Backend):
         return there
 
     def write(self, target: Tensor, source: Tensor, convert: bool) -> None:
-        view = check_write(target, source, convert)
+        view = View(target)
+        view.check_write(source, convert)
         to = {"to": fact_of(view), "site": self.link.sites.here()}
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
-            check_on(self._record, there)
-            check_same(there, view)
-            check_copy_source(there, "copying")
+            there.check_on(self._record)
+            there.check_same(view)
+            there.check_copy_source("copying")
             self.link.op({"op": "write", **to, "source": fact_of(there)})
             self._record.count("copied", there.nbytes)
             return
         if source.padded != view.padded:
-            source = _core._convert(source, source._dtype, view.padded)
+            source = converted(source, source.dtype, view.padded)
         name = f"w{next(self.link.numbers)}"
         described = {"shape": list(view.shape), "dtype": str(view.dtype)}
         op = {"op": "write", **to, "name": name, "padded": view.padded, **described}
@@ -158,7 +152,7 @@ class PageBackend(backend.Backend):
         source, own = _source_of(tensor, dtype)
         waits = not own and nbytes > _SMALL and link.can_block()
         if not own and not waits:
-            source = _core.from_dlpack(source, copy=True)
+            source = from_dlpack(source, copy=True)
         sent: Future[None] = pending()
         try:
             link.send(name, source, op, unmade, sent)
@@ -211,19 +205,28 @@ class PageBackend(backend.Backend):
 def _source_of(tensor: Tensor, dtype: DType) -> tuple[Tensor, bool]:
     """The elements as bytes or, if they are not contiguous, as they are; whether it is
     a copy."""
-    if dtype != dtype_of(tensor._dtype):
-        return _core._raw(_core._convert(tensor, dtype._packed, False))[0], True
-    row_major = views.is_row_major(tensor.shape, tensor.strides)
+    if dtype != tensor.dtype:
+        return _bytes_of(converted(tensor, dtype)), True
     packed = dtype.bits * dtype.lanes % 8 != 0 and not tensor.padded
-    if row_major and not packed:
-        return _core._raw(tensor)[0], False
+    if is_row_major(tensor) and not packed:
+        return _bytes_of(tensor), False
     if dtype in _SIMPLE:
         return tensor, False  # the wire packs it piece by piece
-    return _core._raw(_core.from_dlpack(tensor, copy=True))[0], True
+    return _bytes_of(from_dlpack(tensor, copy=True)), True
+
+
+def _bytes_of(tensor: Tensor) -> Tensor:
+    """The same memory, as bytes."""
+    return from_buffer(memory_of(tensor))
 
 
 #: Dtypes that the wire packs.
-_SIMPLE = frozenset(name for name, code in NPY.items() if code[0] in "iuf")
+_SIMPLE = frozenset(
+    f"{kind}{bits}"
+    for kind, most in (("int", 8), ("uint", 8), ("float", 16))
+    for bits in (8, 16, 32, 64)
+    if bits >= most
+)
 
 
 class _Reading:
@@ -236,8 +239,7 @@ class _Reading:
         self._link.record.check_alive()
         self._facts = [fact_of(View(source)) for source in sources]
         self._landings = {
-            f"r{next(backend.link.numbers)}": _core._raw(target)[0]
-            for target in targets
+            f"r{next(backend.link.numbers)}": _bytes_of(target) for target in targets
         }
         self.reply = Reply()
 

@@ -9,19 +9,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from .._backends import owners
-from .._backends.calls import calling, warn_at
-from .._backends.model.record import new_id
-from .._backends.model.slots import slots
-from .._backends.model.views import View
-from .._files.headers import malformed
-from .._tensor.device import CPU, Device, webgpu_device
-from .._tensor.tensor import Tensor
+from dlpack_web import Device, Tensor
+from dlpack_web.backends import View, owner
+from dlpack_web.internal import CPU, calling, parse_device
+
+from .._wire.frame import malformed
 from .backend import PageBackend
 from .link import VERSION, Link, Post
 from .locked import Locked, locked
 from .record import PageGPU
-from .replies import end, pending
+from .replies import end, pending, warn_at
 
 # How long a page has to answer before another one takes over, and to connect directly
 # before messages go through the notebook.
@@ -62,7 +59,9 @@ class Host(Locked):
         """The page's. BufferError: there is none yet."""
         link = self.link
         if link is not None and not link.record.is_lost():
-            return webgpu_device(link.record.id)
+            found = parse_device(f"webgpu:{link.record.id}")
+            assert found is not None
+            return found
         if self._without is not None:
             return CPU
         if link is not None:
@@ -74,7 +73,7 @@ class Host(Locked):
         device = self.device
         if device == CPU:
             raise BufferError(f"the page has no WebGPU: {self._without}")
-        found = owners[device.id]
+        found = owner(device.id)
         assert isinstance(found, PageBackend)
         return found
 
@@ -197,10 +196,10 @@ class Host(Locked):
             gpu = PageGPU(facts)
             self._without = None
             self._past.append(peer)
-            number = new_id()
             server, own = self._server, self._own
-            link = Link(self._post, own, peer, number, gpu, self._patience)
-            _keep(number, PageBackend(link))
+            link = Link(self._post, own, peer, gpu, self._patience)
+            PageBackend.forget_lost(_MOST_GONE)
+            PageBackend(link)
             if server is not None:
                 link.offer = server.offer(link, facts.get("origin"))
             self.link = link
@@ -216,21 +215,6 @@ class Host(Locked):
     def _tell(self, peer: str, **content: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": peer}
         self._post({**head, **content}, [])
-
-
-def _keep(number: int, backend: PageBackend) -> None:
-    """Lists a backend, and no longer those of the first pages that are gone."""
-    used = {slot.record for slot in [*slots.values()]}
-    gone = [
-        each
-        for each, page in [*owners.items()]
-        if isinstance(page, PageBackend)
-        and page.link.record.is_lost()
-        and page.link.record not in used
-    ]
-    for each in gone[:-_MOST_GONE]:
-        owners.pop(each, None)
-    owners[number] = backend
 
 
 def _server(direct: bool | str, receive: Any) -> Any:

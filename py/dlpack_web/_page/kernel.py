@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._backends.calls import Call
-from .._backends.checks import Arguments, Counts, Key, ShaderSource
-from .._backends.model import kernel
-from .._backends.model.arguments import bind, check_aliasing, pack_number
-from .._backends.model.batch import Calls, Recorded, held
-from .._backends.model.faults import NotRun
-from .._backends.model.kernel import views_of
-from .._backends.model.views import Part, View
+from dlpack_web import Tensor, backends
+from dlpack_web.backends import Calls, Recorded, ShaderSource, View
+from dlpack_web.internal import Call
+
 from .record import PageRecord
+
+type Arguments = tuple[Tensor | float, ...]
+type Counts = tuple[int, ...]
 
 
 def fact_of(view: View) -> dict[str, Any]:
@@ -28,7 +27,7 @@ def fact_of(view: View) -> dict[str, Any]:
     }
 
 
-class Kernel(kernel.Kernel):
+class Kernel(backends.Kernel):
     _record: PageRecord
 
     def _compile(self, source: ShaderSource) -> None:
@@ -52,7 +51,7 @@ class Kernel(kernel.Kernel):
     async def ready(self) -> None:
         await self._link.answer("ready", kernel=self.number)
 
-    def run(self, counts: Counts, args: Arguments, key: Key = ()) -> None:
+    def run(self, counts: Counts, args: Arguments, key: Any = ()) -> None:
         self._link.op({"op": "run", "calls": [self._call(counts, args)]})
 
     async def time(self, counts: Counts, args: Arguments) -> float:
@@ -66,29 +65,19 @@ class Kernel(kernel.Kernel):
         return float(await self._link.answer("time", call=call))
 
     def _call(self, counts: Counts, args: Arguments) -> dict[str, Any]:
-        return self.call(counts, views_of(args), self._link.sites.here())
+        return self.call(counts, View.of(args), self._link.sites.here())
 
     def call(self, counts: Counts, views: Sequence[Any], site: int) -> dict[str, Any]:
         """A call that passed all checks, as the page runs it."""
-        self._record.check_alive()
-        groups = self.check_call(counts, views)
-        bound = {}
-        for i, each in enumerate(views):
-            declared = self.declared(i)
-            if isinstance(each, View):
-                bound[i] = bind(self._record, each, i, declared, self._check)
-            else:
-                pack_number(each, i, declared)
-        check_aliasing(views, bound)
+        groups, written = self.check(counts, views)
         facts = [
             fact_of(each) if isinstance(each, View) else _number(each) for each in views
         ]
-        writes = [one.slot.buffer.number for one in bound.values() if one.written]
         return {
             "kernel": self.number,
             "args": facts,
             "groups": list(groups),
-            "writes": writes,
+            "writes": [slot.buffer.number for slot in written],
             "site": site,
         }
 
@@ -106,7 +95,7 @@ class Batch(Calls[_Sent]):
     def _prepare(
         self, kernel: Kernel, counts: Counts, args: Sequence[Any], place: Call
     ) -> _Sent:
-        own, holds = held(args)
+        own, holds = self.held(args)
         tensors = {id(hold): View(hold) for hold in holds}
         views = [tensors.get(id(each), each) for each in own]
         call = kernel.call(counts, views, self._record.link.sites.number_of(place))
@@ -115,11 +104,9 @@ class Batch(Calls[_Sent]):
         return _Sent(kernel, own, counts, place, parts, writes, holds, call)
 
     def run(self) -> None:
-        calls, first = list(self._calls), dict[Part, int]()
-        for part in (part for each in calls for part in each.writes):
-            fault = part.fault()
-            if isinstance(fault, NotRun) and fault.ends(part.slot.faults, self.mark):
-                first[part] = part.slot.buffer.number
+        calls = list(self._calls)
+        parts = dict.fromkeys(part for each in calls for part in each.writes)
+        first = {part: part.slot.buffer.number for part in parts if self.computes(part)}
         run = {"op": "run", "calls": [each.call for each in calls]}
         self._record.link.op(run | {"first": [*set(first.values())]})
         for slot, start, end in first:

@@ -29,13 +29,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from .. import _core
-from .._backends.calls import warn_at
-from .._files.headers import malformed
-from .._tensor.tensor import Tensor
+from dlpack_web import DeviceLostError, Tensor
+
+from .._wire.frame import malformed
 from .locked import locked
 from .record import PageGPU, PageRecord
-from .replies import Reply, end, pending
+from .replies import Reply, end, pending, warn_at
 from .transfers import Transfers
 
 #: The version of these messages, for pages of another version of this library.
@@ -65,11 +64,10 @@ class Link(Transfers):
         post: Post,
         own: str,
         peer: str,
-        device_id: int,
         gpu: PageGPU,
         patience: float,
     ) -> None:
-        record = PageRecord(device_id, gpu, self)
+        record = PageRecord(gpu, self)
         super().__init__(self._put, record, (_PIECE, _WINDOW, _RESEND_S))
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
@@ -266,7 +264,7 @@ class Link(Transfers):
         def lost() -> Exception:
             with suppress(BufferError):
                 self.record.check_alive()
-            return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
+            return DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
         # Backends of pages stay: they must not keep the widget, nor what the page sent.
         self._post, self._direct = lambda content, buffers: None, None

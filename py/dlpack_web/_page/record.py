@@ -1,16 +1,14 @@
 """The device of a page and its buffers, as the model sees them."""
 
 from collections.abc import Callable
+from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
-from .._backends.model.buffers import size_for
-from .._backends.model.record import DEFAULT_USAGE, Record
-from .._backends.model.slots import Slot
-from .._backends.model.views import round_up, step_of
-from .._core import DeviceLostError
-from .._files.headers import malformed
-from .._layout.dtype import DType
+from dlpack_web import DeviceLostError, DType
+from dlpack_web.backends import Record, Slot
+
+from .._wire.frame import malformed
 
 _DIVISORS = "minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignment"
 # Limits that are looked up here. A page reports all that it has.
@@ -66,6 +64,15 @@ def refused(what: str) -> BufferError:
     return BufferError(f"the GPU is in the page, which does not support {what}")
 
 
+def type_of(x: object) -> str:
+    """The type of a value with its article: "a list", "an ndarray"; of an awaitable also
+    what to do."""
+    name = type(x).__qualname__
+    spoken = name.startswith("nd") or name[0] in "AEIOUaeiou"  # "n" is pronounced "en"
+    waits = hasattr(type(x), "__await__") and not hasattr(x, "shape")
+    return f"{'an' if spoken else 'a'} {name}{' (await it)' if waits else ''}"
+
+
 class PageRecord(Record):
     """The record of a page's device."""
 
@@ -73,9 +80,9 @@ class PageRecord(Record):
     def way_to_larger(size: int) -> str:
         return "use several tensors"
 
-    def __init__(self, device_id: int, gpu: PageGPU, link: Any) -> None:
+    def __init__(self, gpu: PageGPU, link: Any) -> None:
         super().__init__(gpu, vars(gpu.limits), gpu.features)
-        self.id, self.link = device_id, link
+        self.link = link
 
     def check_buffer(self, buffer: Any) -> None:
         raise refused("wrapping GPUBuffers")
@@ -90,10 +97,16 @@ class PageRecord(Record):
 class Buffer:
     """A GPUBuffer of a page, by the number that both sides know it by."""
 
-    usage = DEFAULT_USAGE
+    usage = Record.usage
 
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size = number, size
+
+
+def step_of(dtype: DType, padded: bool) -> float:
+    """Bytes from an element to the next; a fraction if elements share bytes."""
+    bits = 8 if padded else dtype.bits * dtype.lanes
+    return bits // 8 if bits % 8 == 0 else bits / 8
 
 
 def slot_for(
@@ -106,5 +119,5 @@ def slot_for(
 ) -> Slot:
     """The slot of a new buffer for so many elements; BufferError if it is too large."""
     used = size * step_of(dtype, padded)
-    buffer = Buffer(number, size_for(record, round_up(used, 1)))
+    buffer = Buffer(number, record.size_for(ceil(used)))
     return Slot(record, buffer, own=False, used=used, release=release)

@@ -1,22 +1,28 @@
 """What a page answers: results, and errors as exceptions."""
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
-from .. import _core
-from .._backends.calls import Call, calling, warn_at
+from dlpack_web import CopyError, DeviceLostError, KernelError, ReleasedError
+from dlpack_web.internal import Call, calling
 
 _CLASSES: dict[str, type[Exception]] = {
-    "CopyError": _core.CopyError,
-    "DeviceLostError": _core.DeviceLostError,
-    "KernelError": _core.KernelError,
+    "CopyError": CopyError,
+    "DeviceLostError": DeviceLostError,
+    "KernelError": KernelError,
     "RangeError": ValueError,
-    "ReleasedError": _core.ReleasedError,
+    "ReleasedError": ReleasedError,
     "TypeError": TypeError,
 }
 _FAULTS = "KernelError", "DeviceError"
+
+
+def warn_at(message: str, filename: str, line: int) -> None:
+    """Warns of an error that nothing raised, at its place in the user's code."""
+    warnings.warn_explicit(message, RuntimeWarning, filename, line)
 
 
 class Sites:
@@ -54,7 +60,7 @@ def exception_of(error: Any, sites: Sites) -> Exception:
     place = sites.of(facts.get("site"))
     if place is not None:
         made.args = (f"{message}\ncalled at {place[0]}:{place[1]}",)
-    if isinstance(made, _core.KernelError):
+    if isinstance(made, KernelError):
         line = facts.get("line")
         made.label = str(facts.get("label", ""))[:1000]
         made.line = line if type(line) is int else None

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, MutableMapping
 
-from .._backends.model.views import View
-from .._layout.text import type_of
-from .._tensor.tensor import Tensor
+from dlpack_web import Tensor
+from dlpack_web.backends import View
+
 from .host import Host
 from .kernel import fact_of
+from .record import type_of
 
 
 class Tensors(MutableMapping[str, Tensor]):

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core
+from dlpack_web import Tensor, from_dlpack
+
 from .._wire.endpoint import Wire
 from .._wire.frame import Piece
 from .._wire.receiving import Received
@@ -23,7 +24,7 @@ class _Landing:
     """The memory for elements that were asked for. id: of the tensor of the wire that
     brings them."""
 
-    target: _core.Tensor
+    target: Tensor
     reply: Reply
     id: int | None = None
 
@@ -66,7 +67,7 @@ class Transfers(Operations):
     def send(
         self,
         name: str,
-        source: _core.Tensor,
+        source: Tensor,
         op: dict[str, Any],
         unmade: list[Any],
         sent: Future[None],
@@ -94,9 +95,7 @@ class Transfers(Operations):
         self._give_up(name, BufferError(f"{name!r} was freed"))
 
     @locked
-    def read(
-        self, reply: Reply, landings: dict[str, _core.Tensor], **facts: Any
-    ) -> None:
+    def read(self, reply: Reply, landings: dict[str, Tensor], **facts: Any) -> None:
         """Asks for elements by names, each with the memory for them; `end` that. The reply
         is done as soon as all are there."""
         self._begin()
@@ -160,7 +159,7 @@ class Transfers(Operations):
                 "asked for"
             )
         landing.id = piece.id
-        return _core.from_dlpack(target)
+        return from_dlpack(target)
 
     def _landed(self, received: Received) -> None:
         """A write of the page has arrived: of all elements, before the page knows that."""

@@ -8,7 +8,8 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from .._tensor.tensor import Tensor
+from dlpack_web import Tensor
+
 from .frame import (
     LEAST_PIECE,
     MOST_PIECE,

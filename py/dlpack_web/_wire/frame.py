@@ -1,19 +1,13 @@
 """Frames as bytes: js/WIRE.md describes them. Everything foreign is checked here."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from math import prod
+from typing import Any, NoReturn
 
-from .._files.headers import (
-    facts_of,
-    is_broken,
-    malformed,
-    nbytes_of,
-    read_header,
-    tag_of,
-    write_header,
-)
-from .._layout.dtype import DType
+from dlpack_web import DType
+from dlpack_web.internal import facts_of, read_header, tag_of, write_header
 
 # The version of the wire that this library speaks.
 WIRE = "1"
@@ -84,6 +78,17 @@ class Frame:
     payload: memoryview
 
 
+def malformed(what: str, why: str) -> NoReturn:
+    """BufferError, of at most 2000 characters."""
+    message = f"{what}: {why}"
+    raise BufferError(message if len(message) <= 2000 else f"{message[:1999]}…")
+
+
+def nbytes_of(dtype: DType, shape: Sequence[int]) -> int:
+    """Bytes of contiguous elements."""
+    return -(-prod(shape) * dtype.bits * dtype.lanes // 8)
+
+
 def encode(body: Body, from_: str, to: str) -> bytes:
     """The header of a frame; the elements of a piece follow it."""
     metadata = {"wire": WIRE, "from": from_, "to": to}
@@ -147,6 +152,15 @@ def check_name(name: Any) -> None:
             f"a tensor's name is a str of at most {_MOST_NAME} characters, not "
             f"{name!r:.100}"
         )
+
+
+def is_broken(text: str) -> bool:
+    """Whether it has lone surrogates, which UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _piece_of(found: dict[str, Any], metadata: dict[str, str]) -> Piece:

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from .. import _core
-from .._files.headers import nbytes_of
-from .._tensor.making import empty
-from .._tensor.tensor import Tensor
-from .frame import Piece
+from dlpack_web import Tensor, empty
+from dlpack_web.internal import memory_of
+
+from .frame import Piece, nbytes_of
 from .spans import Spans
 
 # Versions of a tensor that may be incomplete at once: senders wait, receivers refuse
@@ -73,7 +72,7 @@ class _Incoming:
         if not lower:
             return
         is_host = self.flat.device.is_host
-        memory = memoryview(_core._raw(self.flat)[0]) if is_host else None
+        memory = memory_of(self.flat) if is_host else None
         for begin, end in lower:
             source = payload[begin - piece.first : end - piece.first]
             if memory is not None:
@@ -85,7 +84,7 @@ class _Incoming:
         step = self.flat.itemsize
         part = self.flat[begin // step : end // step]
         with part, empty(part.shape, part.dtype) as landing:
-            memoryview(_core._raw(landing)[0])[:] = source
+            memory_of(landing)[:] = source
             part.write(landing)
 
     def complete(self, piece: Piece) -> list[Received]:

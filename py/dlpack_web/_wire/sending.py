@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from .._files.headers import tag_of
-from .._tensor.tensor import Tensor, from_dlpack
+from dlpack_web import Tensor, from_dlpack
+from dlpack_web.internal import tag_of
+
 from .frame import Ack, Body, Free, Hello, Piece, Refuse, check_name
 from .receiving import MOST_VERSIONS
 from .source import Source, source_of

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from .. import _core
-from .._layout.dtype import DType
-from .._tensor.tensor import Tensor, from_buffer, from_dlpack
+from dlpack_web import DType, Tensor, from_buffer, from_dlpack
+from dlpack_web.internal import is_row_major, memory_of
 
 # Bytes of a strided tensor that are packed in one go.
 _MOST_PACKED = 8 << 20
@@ -26,8 +25,8 @@ class Source:
         """A view of contiguous bytes, else a copy of these and the next ones, as strided
         memory is read faster in one go."""
         tensor = self._tensor
-        if tensor._row_major():
-            return memoryview(_core._raw(tensor)[0])[first:last]
+        if is_row_major(tensor):
+            return memory_of(tensor)[first:last]
         begin, packed = self._packed
         if not begin <= first <= last <= begin + len(packed):
             end = min(max(last, first + _MOST_PACKED), self.nbytes)
@@ -87,6 +86,6 @@ def _between(tensor: Tensor, first: int, last: int, small: int) -> Iterator[memo
             yield from _between(inner, 0, last - middle, small)
     else:
         with tensor[start:stop] as rows:
-            packed = memoryview(_core._raw(_core.from_dlpack(rows, copy=True))[0])
+            packed = memory_of(from_dlpack(rows, copy=True))
         skip, step = first - start * row, tensor.itemsize
         yield packed[skip * step : (skip + last - first) * step]

@@ -1,4 +1,4 @@
-"""A driver of dlpack_web._backends.model over NumPy arrays in memory: a GPU that does at once
+"""A driver of dlpack_web.backends over NumPy arrays in memory: a GPU that does at once
 what it is asked. Shaders are functions of Python."""
 
 import asyncio
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dlpack_web._backends.model import backend, batch, kernel, record
-from dlpack_web._backends.model.requests import Request
-from dlpack_web._backends.model.work import fault_of
+from dlpack_web import backends
+from dlpack_web.backends import Request, fault_of
 
 LIMITS = {
     "maxBufferSize": 2**28,
@@ -48,7 +47,7 @@ class GPUDevice:
         self.destroyed = True
 
 
-class Record(record.Record):
+class Record(backends.Record):
     def __init__(
         self, gpu: GPUDevice, compile: Any, options: dict[str, Any] | None = None
     ) -> None:
@@ -100,7 +99,7 @@ class Record(record.Record):
         pass
 
 
-class Staged(record.Staged):
+class Staged(backends.Staged):
     def __init__(self, nbytes: int) -> None:
         self.bytes = np.empty(nbytes, "u1")
 
@@ -116,7 +115,7 @@ class Staged(record.Staged):
         return memoryview(self.bytes)[offset : offset + length]
 
 
-class Kernel(kernel.Kernel):
+class Kernel(backends.Kernel):
     _record: Record
 
     def _compile(self, source: Any) -> None:
@@ -144,7 +143,7 @@ class Kernel(kernel.Kernel):
                 self._record.count("copied", view.nbytes)
 
 
-class Batch(batch.Batch):
+class Batch(backends.Batch):
     def _submit(self, calls: Any) -> None:
         for call in calls:
             for view, one in call.copies:
@@ -156,7 +155,7 @@ class Batch(batch.Batch):
             call.kernel.run_bound(call.bound, call.groups)
 
 
-class Memory(backend.Backend):
+class Memory(backends.Backend):
     """The backend. Other devices than those requested are made by `GPUDevice`. compile:
     gives, for WGSL and the name of its entry point, a function that is called with the
     workgroups and an array of the bytes of each binding."""

@@ -17,7 +17,7 @@ from ..model import backend as model
 from ..model import record
 from ..model.requests import Request
 from ..model.slots import taken
-from ..model.views import View, check_row_major
+from ..model.views import View
 from . import host, idle, wgpu
 from .device import Record
 from .images import from_image
@@ -140,7 +140,7 @@ class Backend(model.Backend):
     def to_wgpu(self, tensor: Tensor) -> Any:
         self.ready()
         view = View(tensor)
-        check_row_major(view)
+        view.check_row_major()
         return taken(view.slot)
 
 

@@ -17,9 +17,8 @@ from ... import _core
 from ..._core import CopyError
 from ..._layout import views
 from ..._layout.dtype import dtype_of
-from ..model.record import DEFAULT_USAGE
 from ..model.slots import Slot, faults_of
-from ..model.views import View, step_of, tensor_over
+from ..model.views import View, step_of
 from ..model.work import ask, attempt
 from . import dawn
 from .device import Record
@@ -65,7 +64,7 @@ def share(tensor: _core.Tensor, record: Any) -> _core.Tensor:
     assert slot.hosts is not None
     dtype = tensor._dtype
     slot.hosts.setdefault((dtype, tensor.padded), _core.from_dlpack(tensor))
-    return tensor_over(slot, tensor.shape, dtype_of(dtype), tensor.padded)
+    return slot.tensor(tensor.shape, dtype_of(dtype), tensor.padded)
 
 
 def on_host(tensor: _core.Tensor) -> _core.Tensor:
@@ -174,7 +173,7 @@ def _make(piece: _Piece, memory: Any) -> Slot:
         buffer = attempt(
             record,
             f"sharing {piece.nbytes} bytes of host memory",
-            lambda: dawn.buffer_over(record.gpu, memory, DEFAULT_USAGE),
+            lambda: dawn.buffer_over(record.gpu, memory, record.usage),
         )
     except BaseException as error:
         _forget(piece)

@@ -16,15 +16,7 @@ from . import messages
 from .buffers import allocate, copy_of
 from .record import Record
 from .slots import Slot
-from .views import (
-    Part,
-    View,
-    check_copy_source,
-    check_on,
-    check_row_major,
-    check_usage,
-    round_up,
-)
+from .views import Part, View, round_up
 from .wgsl import Binding
 from .work import attempt
 
@@ -162,8 +154,8 @@ def bind(
     `resolve_aliasing` then checks it against the others."""
     if not isinstance(view, View):
         return _bind_number(record, view, index, declared)
-    check_on(record, view)
-    check_row_major(view)
+    view.check_on(record)
+    view.check_row_major()
     kind = declared.type if declared else None
     what = f"binding {index}: {view}"
     if check and declared:
@@ -171,7 +163,7 @@ def bind(
     # Without a parsed declaration it may be either; WebGPU then reports what is missing.
     if kind:
         flag = "UNIFORM" if kind == "uniform" else "STORAGE"
-        check_usage(view, flag, f"binding {index}")
+        view.check_usage(flag, f"binding {index}")
     if view.read_only and kind == "storage":
         raise BufferError(messages.read_only(what))
     size = _bound_size(view, declared, check, what)
@@ -195,10 +187,10 @@ def _bind_copy(view: View, size: int, written: bool) -> Bound:
 
 
 def _check_copy(view: View, written: bool, what: str) -> None:
-    check_copy_source(view, "binding")
+    view.check_copy_source("binding")
     if not written:
         return
-    check_usage(view, "COPY_DST", what)
+    view.check_usage("COPY_DST", what)
     if round_up(view.nbytes, 4) > view.capacity():
         raise BufferError(messages.shared_word(what))
 

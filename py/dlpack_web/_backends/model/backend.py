@@ -16,7 +16,7 @@ from .kernel import Kernel
 from .record import Record, new_id
 from .slots import slot_of, slots, taken
 from .transfer import read, read_blocking, upload, write
-from .views import not_run, round_up, step_of, tensor_over
+from .views import View, round_up, step_of
 
 #: Held while a device is registered.
 _registering = threading.RLock()
@@ -126,6 +126,21 @@ class Backend:
         same = next((record for record in records if record.gpu is gpu), None)
         return same or (None if options is None else self._known(options))
 
+    @classmethod
+    def forget_lost(cls, most: int) -> None:
+        """Backends of this class whose devices are lost stay to explain that; of those that no
+        tensor needs, only the last ones do, at most so many."""
+        used = {slot.record for slot in [*slots.values()]}
+        gone = [
+            number
+            for number, each in [*owners.items()]
+            if isinstance(each, cls)
+            and (record := each.records[number]).is_lost()
+            and record not in used
+        ]
+        for number in gone[:-most]:
+            owners.pop(number, None)
+
     def requested(self, options: dict[str, Any]) -> Record | None:
         """The existing device for a request: it works and was made with the same
         options; without options the first device, the default of "webgpu". None: a new
@@ -179,8 +194,10 @@ class Backend:
         record = self.record(device_id)
         used = prod(shape) * step_of(dtype, False)
         slot = allocate(record, round_up(used, 1), used=used, zeros=True)
-        made = tensor_over(slot, shape, dtype)
-        return not_run(made) if recorded else made
+        made = slot.tensor(shape, dtype)
+        if recorded:
+            View(made).note_not_run()
+        return made
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
         return upload(tensor, self.record(device_id), dtype)

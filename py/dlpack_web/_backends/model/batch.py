@@ -13,7 +13,7 @@ from .arguments import Bound, pack_number
 from .faults import Fault, NotRun
 from .kernel import Kernel
 from .record import Record
-from .views import Part, View, tensor_over
+from .views import Part, View
 from .work import attempt, check_usable, fault_of
 
 _BYTES = parse_dtype("uint8")
@@ -55,6 +55,19 @@ class Calls[Each: Recorded]:
         self, kernel: Any, counts: Counts, args: Sequence[Any], place: Call
     ) -> Each:
         raise NotImplementedError
+
+    @staticmethod
+    def held(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[_core.Tensor]]:
+        """Arguments with holds of their own, and these."""
+        own = tuple(
+            _core.from_dlpack(x) if isinstance(x, _core.Tensor) else x for x in args
+        )
+        return own, [x for x in own if isinstance(x, _core.Tensor)]
+
+    def computes(self, part: Part) -> bool:
+        """Whether the elements are not there before a run of this batch."""
+        fault = part.fault()
+        return isinstance(fault, NotRun) and fault.ends(part.slot.faults, self.mark)
 
     def _change(
         self, old: Each, counts: Counts, args: list[Any], places: Sequence[int]
@@ -113,11 +126,9 @@ class Calls[Each: Recorded]:
         left = [part for call in calls for part in call.writes]
         for part in old.writes:
             fault = part.fault()
-            if (
-                isinstance(fault, NotRun)
-                and fault.ends(part.slot.faults, self.mark)
-                and not any(map(part.meets, left))
-            ):
+            if not isinstance(fault, NotRun) or not self.computes(part):
+                continue
+            if not any(map(part.meets, left)):
                 fault.batch = object()
 
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
@@ -139,14 +150,6 @@ class Calls[Each: Recorded]:
 
 def _shape(arg: Any) -> tuple[int, ...] | None:
     return arg.shape if isinstance(arg, _core.Tensor) else None
-
-
-def held(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[_core.Tensor]]:
-    """Arguments with holds of their own, and these."""
-    own = tuple(
-        _core.from_dlpack(x) if isinstance(x, _core.Tensor) else x for x in args
-    )
-    return own, [x for x in own if isinstance(x, _core.Tensor)]
 
 
 @dataclass(frozen=True)
@@ -198,14 +201,14 @@ class Batch(Calls[Ready]):
         self, kernel: Kernel, counts: Counts, args: Sequence[Any], place: Call
     ) -> Ready:
         self._record.check_alive()
-        own, holds = held(args)
-        views = [View(x) if isinstance(x, _core.Tensor) else x for x in own]
+        own, holds = self.held(args)
+        views = View.of(own)
         bound, groups = kernel.prepare(counts, views)
         group, fault = self._group(kernel, bound)
         for one in bound:
             if one.temporary:
                 size = one.slot.buffer.size
-                holds.append(tensor_over(one.slot, (size,), _BYTES))
+                holds.append(one.slot.tensor((size,), _BYTES))
         copies = [
             (view, one)
             for view, one in zip(views, bound, strict=True)

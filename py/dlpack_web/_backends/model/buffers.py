@@ -7,47 +7,27 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import DType
-from . import messages
-from .record import DEFAULT_USAGE, Record
+from .record import Record
 from .slots import Slot, faults_of
 from .views import (
     Part,
     View,
-    check_copy_source,
     round_up,
     span_of,
     step_of,
-    tensor_over,
 )
 from .work import attempt, check_usable, operate
-
-
-def size_for(record: Record, nbytes: int) -> int:
-    """The size of a buffer for `nbytes`: padded to a multiple of 16, and never 0.
-    BufferError: larger than the device allows."""
-    size = max(round_up(nbytes, 16), 16)
-    limit = record.limits["maxBufferSize"]
-    if size > limit:
-        most = record.adapter_limits and record.adapter_limits["maxBufferSize"]
-        of_adapter = f" and its adapter {most}" if most else ""
-        way = record.way_to_larger(size)
-        if most and size > most:
-            way = messages.no_larger_buffer()
-        raise BufferError(
-            messages.buffer_too_large(size, record, limit, of_adapter, way)
-        )
-    return size
 
 
 def allocate(
     record: Record, nbytes: int, *, used: float | None = None, zeros: bool = False
 ) -> Slot:
-    """A buffer for `nbytes` of `size_for`. The bytes after `nbytes` are 0; with `zeros`
+    """A buffer for `nbytes` of `record.size_for`. The bytes after `nbytes` are 0; with `zeros`
     all are. BufferError if the device has no room."""
     record.check_alive()
-    size = size_for(record, nbytes)
+    size = record.size_for(nbytes)
     words = round_up(nbytes, 4)
-    idle = record.pool.take(size, DEFAULT_USAGE)
+    idle = record.pool.take(size, record.usage)
     if idle is not None:
         buffer, dirty = idle
         attempt(
@@ -59,7 +39,7 @@ def allocate(
         buffer = attempt(
             record,
             f"createBuffer for {size} bytes",
-            lambda: record.make(size, DEFAULT_USAGE),
+            lambda: record.make(size, record.usage),
         )
     total = nbytes if used is None else used
     return Slot(record, buffer, own=True, used=total, filled=words)
@@ -111,12 +91,12 @@ def adopt(
         faults=faults_of(buffer),
     )
     check_usable(record, "taking over a GPUBuffer", [slot])
-    return tensor_over(slot, shape, dtype, byte_offset=byte_offset)
+    return slot.tensor(shape, dtype, byte_offset=byte_offset)
 
 
 def copy_of(view: View, least: int = 0) -> Slot:
     """A new buffer with a tensor's elements, followed by zeros."""
-    check_copy_source(view, "copying")
+    view.check_copy_source("copying")
     slot = allocate(
         view.record, max(view.nbytes, least), used=view.size * view.step, zeros=True
     )

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ... import _core
 from ..checks import Arguments, Counts, Key, ShaderSource, with_lines
 from . import messages
-from .arguments import Bound, bind, count_of, resolve_aliasing
+from .arguments import (
+    Bound,
+    bind,
+    check_aliasing,
+    count_of,
+    pack_number,
+    resolve_aliasing,
+)
 from .faults import Fault
 from .record import Record
+from .slots import Slot
 from .views import View
 from .wgsl import Binding, parse_shader
 from .work import ask, operate
@@ -62,7 +69,7 @@ class Kernel:
         any."""
         record = self._record
         record.check_alive()
-        bound, groups = self.prepare(counts, views_of(args))
+        bound, groups = self.prepare(counts, View.of(args))
         return self._submit(bound, groups, timestamps)
 
     def prepare(
@@ -77,6 +84,21 @@ class Kernel:
         ]
         resolve_aliasing(record, views, bound)
         return bound, groups
+
+    def check(self, counts: Counts, views: Sequence[Any]) -> tuple[Counts, list[Slot]]:
+        """The workgroups of a call that is run elsewhere, and what its shader may write to;
+        raises as `prepare` does, and copies nothing."""
+        self._record.check_alive()
+        groups = self.check_call(counts, views)
+        bound = {}
+        for i, each in enumerate(views):
+            declared = self.declared(i)
+            if isinstance(each, View):
+                bound[i] = bind(self._record, each, i, declared, self._check)
+            else:
+                pack_number(each, i, declared)
+        check_aliasing(views, bound)
+        return groups, [one.slot for one in bound.values() if one.written]
 
     def declared(self, index: int) -> Binding | None:
         """What the shader declares; None if that is not known."""
@@ -143,8 +165,3 @@ class Kernel:
         )
         faults = (part.fault() for part in targets)
         return next((fault for fault in faults if fault is not None), None)
-
-
-def views_of(args: Arguments) -> list[Any]:
-    """Arguments of a call: views of tensors, and numbers."""
-    return [View(x) if isinstance(x, _core.Tensor) else x for x in args]

@@ -11,8 +11,6 @@ from .pool import Pool
 # GPUBufferUsage
 USAGES = {"MAP_READ": 1, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "STORAGE": 128}
 MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = USAGES.values()
-#: The usage of buffers made here: everything that tensors need.
-DEFAULT_USAGE = STORAGE | UNIFORM | COPY_SRC | COPY_DST
 
 _ids = count()
 
@@ -25,6 +23,9 @@ def new_id() -> int:
 class Record:
     """A registered GPUDevice. limits and features: by WebGPU's names. options: those of
     request_device(); None for a device that was made elsewhere."""
+
+    #: The usage of buffers made here: everything that tensors need.
+    usage = STORAGE | UNIFORM | COPY_SRC | COPY_DST
 
     def __init__(
         self,
@@ -52,6 +53,22 @@ class Record:
     def way_to_larger(size: int) -> str:
         """What to do if a buffer must be larger than the device allows."""
         return messages.larger_buffer(size)
+
+    def size_for(self, nbytes: int) -> int:
+        """The size of a buffer for `nbytes`: padded to a multiple of 16, and never 0.
+        BufferError: larger than the device allows."""
+        size = max(-(-nbytes // 16) * 16, 16)
+        limit = self.limits["maxBufferSize"]
+        if size > limit:
+            most = self.adapter_limits and self.adapter_limits["maxBufferSize"]
+            of_adapter = f" and its adapter {most}" if most else ""
+            way = self.way_to_larger(size)
+            if most and size > most:
+                way = messages.no_larger_buffer()
+            raise BufferError(
+                messages.buffer_too_large(size, self, limit, of_adapter, way)
+            )
+        return size
 
     def check_alive(self) -> None:
         """DeviceLostError unless the device works."""

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from ... import _core
+from ..._layout.dtype import DType
 from .faults import Faults
 from .record import Record
 
@@ -56,6 +57,23 @@ class Slot:
         self.own = own  # last: until then `__del__` does nothing
         if own:
             _ours.add(buffer)
+
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        padded: bool = False,
+        byte_offset: int = 0,
+    ) -> _core.Tensor:
+        """A tensor over the buffer; C drops the handle with the last one that holds it."""
+        handle = new_handle()
+        described = shape, None, dtype._packed, padded, False, byte_offset
+        try:
+            slots[handle] = self
+            return _core._wrap(handle, self.record.id, *described)
+        except BaseException:  # C has already dropped the handle, or never had it
+            slots.pop(handle, None)
+            raise
 
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if getattr(self, "own", False) and not exiting():

@@ -17,18 +17,7 @@ from . import messages
 from .buffers import allocate, copy_into, copy_of
 from .faults import Fault
 from .record import Record
-from .views import (
-    Part,
-    View,
-    check_copy_source,
-    check_same,
-    check_usage,
-    check_write,
-    round_up,
-    span_of,
-    step_of,
-    tensor_over,
-)
+from .views import Part, View, round_up, span_of, step_of
 from .work import ask, check_usable, operate
 
 #: Bytes of a piece. Implementations take fresh staging memory for a large write, and
@@ -50,12 +39,13 @@ def upload(tensor: _core.Tensor, record: Record, dtype: DType) -> _core.Tensor:
     nbytes = round_up(used, 1)
     slot = allocate(record, nbytes, used=used)
     _fill(Part(slot, 0, nbytes), tensor, dtype)
-    return tensor_over(slot, tensor.shape, dtype, padded)
+    return slot.tensor(tensor.shape, dtype, padded)
 
 
 def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     """Writes the elements of a tensor over those of a GPU tensor."""
-    view = check_write(target, source, convert)
+    view = View(target)
+    view.check_write(source, convert)
     if source.__dlpack_device__()[0] == 15:
         _write_from_gpu(view, View(source))
         return
@@ -76,16 +66,16 @@ def _write_from_gpu(view: View, source: View) -> None:
             f"{source} cannot be written over {view}: devices do not share buffers; "
             "await its to_host() first"
         )
-    check_same(source, view)
-    check_copy_source(source, "copying")
+    source.check_same(view)
+    source.check_copy_source("copying")
     if source.nbytes % 4:  # a shader clears what was copied after the elements
-        check_usage(view, "STORAGE", "writing a part of a word")
+        view.check_usage("STORAGE", "writing a part of a word")
     if source.slot.buffer is not view.slot.buffer:
         copy_into(source, view.slot, view.start)
         return
     # WebGPU does not copy within a buffer, so copy through another one.
     staging = copy_of(source)
-    copied = tensor_over(staging, source.shape, source.dtype, source.padded)
+    copied = staging.tensor(source.shape, source.dtype, source.padded)
     copy_into(View(copied), view.slot, view.start)
 
 
@@ -296,7 +286,7 @@ def _plan(sources: Tensors, targets: Tensors) -> list[_Batch]:
         for source, target in zip(sources, targets, strict=True):
             view = View(source)
             view.record.check_alive()
-            check_usage(view, "COPY_SRC", "reading")
+            view.check_usage("COPY_SRC", "reading")
             piece = _Piece(source, target, 0, view)
             room = round_up(piece.length, 16)
             limit = view.record.limits["maxBufferSize"]

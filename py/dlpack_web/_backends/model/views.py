@@ -1,6 +1,6 @@
 """Tensors as parts of GPUBuffers, and what may be done with each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, prod
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from ..._layout.dtype import DType, dtype_of, misfit_of
 from . import messages
 from .faults import Fault, NotRun
 from .record import USAGES, Record
-from .slots import Slot, new_handle, slot_of, slots
+from .slots import Slot, slot_of
 
 
 def round_up(n: float, step: int) -> int:
@@ -43,6 +43,11 @@ class Part(NamedTuple):
 
 class View:
     """The properties of a WebGPU tensor, looked up once."""
+
+    @staticmethod
+    def of(args: Iterable[Any]) -> list[Any]:
+        """Arguments of a call: views of tensors, and numbers."""
+        return [View(x) if isinstance(x, _core.Tensor) else x for x in args]
 
     def __init__(self, tensor: _core.Tensor) -> None:
         self.tensor = tensor
@@ -86,6 +91,73 @@ class View:
         """Whether it shares no 4-byte word with other tensors."""
         return self.start % 4 == 0 and round_up(self.nbytes, 4) <= self.capacity()
 
+    def note_not_run(self) -> None:
+        """A kernel that a batch records computes the elements: they are not there yet."""
+        slot, start, end = self.part()
+        slot.faults.note(start, end, NotRun(slot.faults))
+
+    # --- checks -----------------------------------------------------------------------
+
+    def check_on(self, record: Record) -> None:
+        """BufferError unless the tensor is on that device."""
+        if self.record is not record:
+            raise BufferError(
+                f"{self} cannot be used on {record}: devices do not share buffers; await its "
+                "to_host(), then upload it with to_device()"
+            )
+
+    def check_usage(self, flag: str, what: str) -> None:
+        """BufferError that names the usage flag that the tensor's buffer lacks."""
+        usage = int(self.slot.buffer.usage)
+        if usage & USAGES[flag]:
+            return
+        has = " | ".join(name for name, bit in USAGES.items() if usage & bit)
+        flags = has or "none of the flags needed here"
+        raise BufferError(messages.lacks_usage(what, flag, self, flags))
+
+    def check_same(self, target: "View") -> None:
+        """BufferError unless the elements need no conversion to those of `target`."""
+        if (self.dtype, self.padded) != (target.dtype, target.padded):
+            raise BufferError(f"{self} is on the GPU: only uploads convert")
+
+    def check_row_major(self) -> None:
+        """BufferError for strided tensors, whose elements the shader would misread."""
+        if self.strides is not None:
+            raise BufferError(
+                f"{self} has strides {self.strides}: on WebGPU it can be read, and nothing "
+                "else; upload the result of to_host()"
+            )
+
+    def check_copy_source(self, what: str) -> None:
+        """WebGPU copies whole words of 4 bytes at offsets that are multiples of 4."""
+        self.check_row_major()
+        self.check_usage("COPY_SRC", what)
+        end = self.start + round_up(self.nbytes, 4)
+        has = self.slot.buffer.size
+        if self.start % 4 != 0 or end > has:
+            raise BufferError(messages.unaligned_copy(what, self, self.start, end, has))
+
+    def check_write(self, source: _core.Tensor, convert: bool) -> None:
+        """BufferError if the elements of a tensor cannot be written here."""
+        self.record.check_alive()
+        misfit = misfit_of(source, self.tensor)
+        if misfit and not (convert and source.shape == self.shape):
+            raise BufferError(
+                f"{dtype_of(source._dtype)} of shape {source.shape} cannot be written over "
+                f"{self}: {misfit}"
+            )
+        if self.read_only:
+            raise BufferError(f"{self} is read-only and cannot be written to")
+        if self.strides is not None:
+            raise BufferError(f"{self} is strided and cannot be written to")
+        self.check_usage("COPY_DST", "writing")
+        # Whole words are written: the rest of the last one must be padding.
+        if not self.owns_words():
+            raise BufferError(
+                f"{self} shares words of 4 bytes with its neighbours (byte offset "
+                f"{self.start}, {self.nbytes} bytes): WebGPU writes whole words"
+            )
+
 
 def span_of(
     shape: Sequence[int], strides: Sequence[int] | None, step: float, start: int
@@ -100,99 +172,3 @@ def span_of(
     low = sum(each for each in reach if each < 0)
     high = sum(each for each in reach if each > 0)
     return start + int(low * step), ceil((high - low + 1) * step)
-
-
-def tensor_over(
-    slot: Slot,
-    shape: tuple[int, ...],
-    dtype: DType,
-    padded: bool = False,
-    byte_offset: int = 0,
-) -> _core.Tensor:
-    """A tensor over a buffer; C drops the handle with the last tensor that holds it."""
-    handle = new_handle()
-    described = shape, None, dtype._packed, padded, False, byte_offset
-    try:
-        slots[handle] = slot
-        return _core._wrap(handle, slot.record.id, *described)
-    except BaseException:  # C has already dropped the handle, or never had it
-        slots.pop(handle, None)
-        raise
-
-
-def not_run(tensor: _core.Tensor) -> _core.Tensor:
-    """A result of a kernel that a batch records."""
-    slot, start, end = View(tensor).part()
-    slot.faults.note(start, end, NotRun(slot.faults))
-    return tensor
-
-
-# --- checks -------------------------------------------------------------------------------
-
-
-def check_on(record: Record, view: View) -> None:
-    """BufferError unless the tensor is on that device."""
-    if view.record is not record:
-        raise BufferError(
-            f"{view} cannot be used on {record}: devices do not share buffers; await its "
-            "to_host(), then upload it with to_device()"
-        )
-
-
-def check_usage(view: View, flag: str, what: str) -> None:
-    """BufferError that names the usage flag that the tensor's buffer lacks."""
-    usage = int(view.slot.buffer.usage)
-    if usage & USAGES[flag]:
-        return
-    has = " | ".join(name for name, bit in USAGES.items() if usage & bit)
-    flags = has or "none of the flags needed here"
-    raise BufferError(messages.lacks_usage(what, flag, view, flags))
-
-
-def check_same(source: View, target: View) -> None:
-    """BufferError unless the elements need no conversion."""
-    if (source.dtype, source.padded) != (target.dtype, target.padded):
-        raise BufferError(f"{source} is on the GPU: only uploads convert")
-
-
-def check_row_major(view: View) -> None:
-    """BufferError for strided tensors, whose elements the shader would misread."""
-    if view.strides is not None:
-        raise BufferError(
-            f"{view} has strides {view.strides}: on WebGPU it can be read, and nothing "
-            "else; upload the result of to_host()"
-        )
-
-
-def check_copy_source(view: View, what: str) -> None:
-    """WebGPU copies whole words of 4 bytes at offsets that are multiples of 4."""
-    check_row_major(view)
-    check_usage(view, "COPY_SRC", what)
-    end = view.start + round_up(view.nbytes, 4)
-    has = view.slot.buffer.size
-    if view.start % 4 != 0 or end > has:
-        raise BufferError(messages.unaligned_copy(what, view, view.start, end, has))
-
-
-def check_write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> View:
-    """What is written to; BufferError if the elements cannot be written there."""
-    view = View(target)
-    view.record.check_alive()
-    misfit = misfit_of(source, target)
-    if misfit and not (convert and source.shape == view.shape):
-        raise BufferError(
-            f"{dtype_of(source._dtype)} of shape {source.shape} cannot be written over "
-            f"{view}: {misfit}"
-        )
-    if view.read_only:
-        raise BufferError(f"{view} is read-only and cannot be written to")
-    if view.strides is not None:
-        raise BufferError(f"{view} is strided and cannot be written to")
-    check_usage(view, "COPY_DST", "writing")
-    # Whole words are written: the rest of the last one must be padding.
-    if not view.owns_words():
-        raise BufferError(
-            f"{view} shares words of 4 bytes with its neighbours (byte offset "
-            f"{view.start}, {view.nbytes} bytes): WebGPU writes whole words"
-        )
-    return view
