@@ -52,7 +52,9 @@ def contents() -> dict[str, Path]:
     parts["index.html"] = parts["live.html"]  # the start page
     parts["js"] = ROOT / "js" / "dist"
     for built in ROOT.glob("packages/*/js/dist"):
-        parts[f"packages-js/{built.parts[-3]}"] = built
+        name = f"packages-js/{built.parts[-3]}"
+        without_bundler = ROOT / "build" / name
+        parts[name] = without_bundler if without_bundler.is_dir() else built
     parts["wheel"] = ROOT / "dist"
     parts["dist"] = ROOT / "dist"  # where modules of packages find their wheels
     parts["photo.jpg"] = Path(

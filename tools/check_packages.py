@@ -46,7 +46,8 @@ def imports_js(package: Path) -> Iterator[str]:
                 inside = (
                     (file.parent / name).resolve().is_relative_to(package / "js/src")
                 )
-                ours = inside if name.startswith(".") else name.startswith("node:")
+                own = ("node:", f"{manifest.get('name')}/")
+                ours = inside if name.startswith(".") else name.startswith(own)
                 if not ours and name not in public:
                     path = file.relative_to(ROOT)
                     yield f"{path}:{number}: imports {name}, which is not of the seam"

@@ -179,8 +179,8 @@ def build_sdist(work: Path) -> Path:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, tree / name)
     # The wheels' JavaScript is built, and is one of their inputs.
-    for script in ("py/dlpack_web/_bridge.js", "py/dlpack_web/_widget.js"):
-        shutil.copyfile(ROOT / script, tree / script)
+    script = "py/dlpack_web/_bridge.js"
+    shutil.copyfile(ROOT / script, tree / script)
     run(
         *(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir"),
         *(work / "sdist", tree),

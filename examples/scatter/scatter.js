@@ -1,7 +1,7 @@
 // The page's side of scatter.py: draws the tensor "points", and writes what is selected into the
 // tensors "indices" and "count", which Python made.
 import { webgpu } from "dlpack-web";
-import { widget } from "dlpack-web/widget";
+import { widget } from "dlpack-web-page/widget";
 
 const DRAW = `
   @group(0) @binding(0) var<storage, read> points: array<vec2f>;

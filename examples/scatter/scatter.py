@@ -6,7 +6,7 @@ import numpy as np
 import traitlets
 
 import dlpack_web as dlw
-from dlpack_web.widget import Page
+from dlpack_web_page.widget import Page
 
 TURN = """
 @group(0) @binding(0) var<storage, read_write> points: array<vec2f>;

@@ -1,6 +1,6 @@
 // The page's side of server.py: squares what arrives on the GPU, and sends the result back.
 import { webgpu } from "dlpack-web";
-import { overSocket } from "dlpack-web/wire";
+import { overSocket } from "dlpack-web-page/wire";
 
 const status = document.querySelector("#status");
 const token = location.hash.slice(1);

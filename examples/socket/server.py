@@ -13,7 +13,7 @@ import numpy as np
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-from dlpack_web.wire import Wire, joined
+from dlpack_web_page.wire import Wire, joined
 
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),

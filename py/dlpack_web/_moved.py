@@ -8,7 +8,10 @@ from . import webgpu
 
 #: By the module that it was. The distribution has dashes for underscores.
 MOVED = {
-    f"dlpack_web.{name}": f"dlpack_web_{name}" for name in ("onnxruntime", "tinygrad")
+    "dlpack_web.onnxruntime": "dlpack_web_onnxruntime",
+    "dlpack_web.tinygrad": "dlpack_web_tinygrad",
+    "dlpack_web.widget": "dlpack_web_page.widget",
+    "dlpack_web.wire": "dlpack_web_page.wire",
 }
 WEBGPU = {f"dlpack_web.{name}": f"dlpack_web.webgpu.{name}" for name in webgpu.__all__}
 
@@ -20,9 +23,10 @@ class Finder:
         if name in WEBGPU:
             raise ImportError(f"there is no {name}: use {WEBGPU[name]}")
         if name in MOVED:
+            package = MOVED[name].partition(".")[0].replace("_", "-")
             raise ImportError(
-                f"{name} is the package {MOVED[name].replace('_', '-')} now: install that, "
-                f"and import {MOVED[name]}"
+                f"{name} is in the package {package} now: install that, and import "
+                f"{MOVED[name]}"
             )
 
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 import numpy as np
 
 import dlpack_web as dlw
-from dlpack_web.wire import Wire, joined
+from dlpack_web_page.wire import Wire, joined
 
 BYTES = 64  # nothing is copied, so that the size does not matter
 SAMPLE_S = 0.002  # a sample is a batch this long: a page's clock ticks every 5 µs

@@ -63,14 +63,13 @@ def test_desktop(tmp_path):
 
 def distributions(words: list[str]) -> dict[str, Distribution]:
     """What pip would install for these words: this Python has them."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    ours = re.compile(r"(?:\$\{CLONE\}|\.\./\.\.)(?:\[(.+)\])?")
+    ours = re.compile(r"(?:\$\{CLONE\}|\.\./\.\.)(/packages/\w+)?(?:\[(.+)\])?")
     todo = [Requirement(word) for word in words if not ours.fullmatch(word)]
-    for extra in ",".join(m[1] or "" for m in map(ours.fullmatch, words) if m).split(
-        ","
-    ):
-        lines = project["optional-dependencies"][extra] if extra else []
-        todo += map(Requirement, lines)
+    for match in filter(None, map(ours.fullmatch, words)):
+        manifest = ROOT / (match[1] or "").lstrip("/") / "pyproject.toml"
+        extras = tomllib.loads(manifest.read_text("utf-8"))["project"]
+        for extra in match[2].split(",") if match[2] else []:
+            todo += map(Requirement, extras["optional-dependencies"][extra])
     found: dict[str, Distribution] = {}
     while todo:
         wanted = todo.pop()
@@ -89,7 +88,11 @@ def distributions(words: list[str]) -> dict[str, Distribution]:
 def environment(words: list[str], lib: Path) -> Path:
     """A folder with these distributions, and with dlpack_web as it is in the clone."""
     lib.mkdir()
-    (lib / "dlpack_web").symlink_to(ROOT / "py" / "dlpack_web")
+    for source in (
+        *ROOT.glob("py/dlpack_web"),
+        *ROOT.glob("packages/*/py/dlpack_web_*[a-z]"),
+    ):
+        (lib / source.name).symlink_to(source)
     for each in distributions(words).values():
         tops = {file.parts[0] for file in each.files or [] if file.parts[0] != ".."}
         for top in tops - {"__pycache__"}:
@@ -102,8 +105,8 @@ def environment(words: list[str], lib: Path) -> Path:
     "name",
     [
         "web/docs/howto/install.md",
-        "web/docs/howto/page-gpu.md",
-        "web/docs/tutorials/cloud-kernel.md",
+        "packages/page/docs/page-gpu.md",
+        "packages/page/docs/cloud-kernel.md",
         "web/docs/tutorials/desktop-and-browser.md",
         "examples/scatter/README.md",
     ],
@@ -119,7 +122,9 @@ def test_the_first_block_needs_what_its_page_installs(name, tmp_path):
     folder = tmp_path / "page"
     if name.startswith("examples"):
         shutil.copytree((ROOT / name).parent, folder)
-        (folder / "scatter.bundle.js").touch()  # npm makes it: tests/widget
+        (
+            folder / "scatter.bundle.js"
+        ).touch()  # npm makes it: packages/page/tests/widget
     else:
         folder.mkdir()
     done = subprocess.run(

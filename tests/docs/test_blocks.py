@@ -217,13 +217,13 @@ def test_typescript_compiles() -> None:
 
 
 def test_the_page_that_computes_for_a_server_is_the_example() -> None:
-    """tests/widget/test_socket.py runs it."""
+    """packages/page/tests/widget/test_socket.py runs it."""
     folder = ROOT / "examples" / "socket"
     program = "".join((folder / name).read_text() for name in ("server.py", "page.js"))
     listings = [
         fence
         for fence in all_fences("python", "js")
-        if fence.page.endswith("howto/wire.md")
+        if fence.page.endswith("packages/send-tensors.md")
         and (fence.language == "js" or "shown" in fence.classes)
     ]
     assert len(listings) == 3

@@ -115,7 +115,7 @@ ANSWERS = {
     "vite": "howto/bundlers",
     "webcam": "tutorials/images",
     "webgpu not available": "reference/errors",
-    "websocket": "howto/wire",
+    "websocket": "packages/send-tensors",
     "wgpu-py": "coming/wgpu-py",
     "wgsl": "tutorials/first-kernel",
     "worker": "howto/workers",

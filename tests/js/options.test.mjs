@@ -3,13 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect, Tensor, webgpu } from "../../js/dist/index.js";
 import { open, save } from "../../js/dist/open/index.js";
-import { overPort, overSocket, Wire } from "../../js/dist/wire/index.js";
 
 const words = new Float32Array(4);
 const tensor = () => Tensor.fromTypedArray(words);
 const wgsl = "@compute @workgroup_size(1) fn main() {}";
 const memory = { heap: new Uint8Array(16), view: () => new Uint8Array(16) };
-const port = { postMessage() {}, addEventListener() {} };
 const formula = { inputs: "f32 x", outputs: "f32 y" };
 
 /** What each takes: its name in the message, one of its options, and a call with options. */
@@ -38,9 +36,6 @@ const CALLS = [
   ],
   ["open()", "headers", (options) => open(new Uint8Array(8), options)],
   ["save()", "metadata", (options) => save(tensor(), options)],
-  ["a Wire", "ontensor", (options) => new Wire(options), { send() {} }],
-  ["overPort()", "onerror", (options) => overPort(port, options)],
-  ["overSocket()", "limit", (options) => overSocket({ ...port, send() {} }, options)],
   ["connect()", "wheel", (options) => connect({}, options)],
 ];
 

@@ -11,8 +11,12 @@ from enum import Enum
 from pathlib import Path
 
 FILE = Path(__file__).with_name("public_names.txt")
-ALWAYS = ("dlpack_web", "dlpack_web.webgpu", "dlpack_web.wire")
-ALWAYS += ("dlpack_web.internal", "dlpack_web.backends")
+ALWAYS = (
+    "dlpack_web",
+    "dlpack_web.webgpu",
+    "dlpack_web.internal",
+    "dlpack_web.backends",
+)
 
 
 def home_of(thing):

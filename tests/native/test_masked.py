@@ -11,7 +11,6 @@ from conftest import needs_new_numpy, run
 
 import dlpack_web as dlw
 from dlpack_web import _core
-from dlpack_web.wire import Wire
 
 REFUSED = (
     r"elements of the <class .*> are masked, .* use x\.filled\(value\), or x\.data"
@@ -50,7 +49,6 @@ WAYS = {
     "save": saved,
     "save, named": lambda x: saved({"a": np.ones(2), "x": x}),
     "open": lambda x: run(dlw.open(x, dtype="uint8", shape=x.shape)),
-    "wire": lambda x: Wire(lambda header, payload: None).send("x", x),
     "JavaScript": borrowed,
     "to_arrow": lambda x: dlw.to_arrow(dlw.empty(np.size(x)), x > 1),
     "kernel": _core._arguments,

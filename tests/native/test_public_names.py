@@ -12,7 +12,6 @@ import dlpack_web as dlw
 LATE = (
     "dlpack_web.internal",
     "dlpack_web.backends",
-    "dlpack_web.wire",
     "numpy",
     "wgpu",
     "js",
@@ -58,10 +57,19 @@ def test_modules_that_are_imported_later(host_python):
     assert [name for name in LATE if name in there] == []
 
 
-@pytest.mark.parametrize("name", ["onnxruntime", "tinygrad"])
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("onnxruntime", "onnxruntime"),
+        ("tinygrad", "tinygrad"),
+        ("widget", "page"),
+        ("wire", "page"),
+    ],
+)
 @pytest.mark.parametrize("line", ["import dlpack_web.", "from dlpack_web import "])
-def test_a_module_that_moved_says_what_to_install(line, name):
+def test_a_module_that_moved_says_what_to_install(line, name, package):
     with pytest.raises(
-        ImportError, match=f"package dlpack-web-{name} now: install that"
+        ImportError,
+        match=f"package dlpack-web-{package} now: install that, and import dlpack_web_{package}",
     ):
         exec(line + name, {})  # noqa: S102

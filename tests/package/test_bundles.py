@@ -84,7 +84,7 @@ def test_adapters_are_shaken_from_the_tree(project: Path, bundle) -> None:
 def test_tarball_holds_what_it_should(project: Path) -> None:
     package = project / "node_modules" / "dlpack-web"
     files = {str(path.relative_to(package)) for path in package.rglob("*.*")}
-    assert {"README.md", "package.json", "js/WIRE.md"} <= files
+    assert {"README.md", "package.json", "js/KERNELS.md"} <= files
     assert sum(name.endswith(".whl") for name in files) == 1
     kinds = {Path(name).suffix for name in files}
     assert kinds <= {".js", ".ts", ".map", ".json", ".md", ".whl"}
@@ -104,7 +104,6 @@ def test_tarball_has_each_source_and_what_is_built_of_it(project: Path) -> None:
             "README.md",
             "package.json",
             "js/KERNELS.md",
-            "js/WIRE.md",
         )
     }
     sources = {
@@ -129,7 +128,7 @@ def test_wheel_has_each_source_but_those_of_other_places(project: Path) -> None:
     kinds = ("*.py", "*.pyi", "py.typed", "_bridge.js")
     sources = {path for kind in kinds for path in folder.rglob(kind)}
     others = {*folder.glob("_backends/desktop/*"), *folder.glob("_backends/model/*")}
-    others |= {*folder.glob("_page/*"), *folder.rglob("*.pyi")}
+    others |= {*folder.rglob("*.pyi")}
     others |= {*folder.glob("_backends/no_javascript.py")}
     others = {path for path in others if path.is_file()}
     assert others < sources
@@ -144,7 +143,7 @@ def test_wheel_has_the_sources_without_their_comments(project: Path) -> None:
     folder = ROOT / "py"
     with zipfile.ZipFile(shipped_wheel(project)) as wheel:
         for name in wheel.namelist():
-            if not name.endswith(".py") or name == "dlpack_web/widget.py":
+            if not name.endswith(".py"):
                 continue
             source, shipped = (folder / name).read_text("utf-8"), wheel.read(name)
             ours, theirs = ast.parse(source), ast.parse(shipped)

@@ -26,7 +26,6 @@ PLACES = {
     "js/src/exchange/take.ts": r'\w+: "{name}",',
     "py/dlpack_web/_adapters.py": r'"{name}"',
     "tests/js/surface.test.mjs": r'"\./{name}": \[',
-    "tests/tools/deletable.toml": r': "\(?([a-z]+\|)*{name}\b',
     "tests/package/types/libraries.ts": r'"dlpack-web/{name}"',
     "web/docs/howto/javascript-libraries.md": r"(?m)^\| `{name}`: ",
 }

@@ -2,7 +2,7 @@
 
 .PHONY: js served site whole-site
 
-native: $(NATIVE) $(PAGE_SCRIPT)
+native: $(NATIVE)
 
 # Warnings are errors here, not in pyproject.toml: a user's newer compiler may have more.
 $(NATIVE): $(C_FILES) pyproject.toml $(wildcard packages/*/pyproject.toml) $(VENV)
@@ -39,7 +39,7 @@ $(PACKAGE_WHEELS): $(PACKAGE_FILES) LICENSE $(TOOLCHAIN)/wheels.py $(VENV) $(JS)
 	$(PYTHON) $(TOOLCHAIN)/wheels.py packages dist
 
 $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
-  build/xbuildenv/.done $(addprefix $(TOOLCHAIN)/,build_wheel.sh wheels.py widget_in_page.py)
+  build/xbuildenv/.done $(addprefix $(TOOLCHAIN)/,build_wheel.sh wheels.py)
 	@tools/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 
@@ -59,12 +59,6 @@ $(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h wasm/generated.h
 $(BRIDGE): $(TS_FILES) $(NPM) tools/bundle_bridge.mjs
 	@echo "[build] JavaScript for the wheel"
 	node tools/bundle_bridge.mjs $@
-
-# What dlpack_web.widget sends to pages.
-$(PAGE_SCRIPT): $(TS_FILES) $(NPM)
-	@echo "[build] JavaScript for the widget"
-	$(NODE_BIN)/esbuild js/src/widget/script.ts --bundle --minify --format=esm --target=es2022 \
-	  --log-level=warning --outfile=$@
 
 js: $(JS)
 $(JS): $(PACKAGE_TS) tsconfig.json tools/join_chunks.mjs tools/bundle_scripts.mjs $(NPM)

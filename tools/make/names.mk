@@ -19,7 +19,6 @@ FAULTS := build/faults/dlpack_web/_core.abi3.so
 # Where the compiler makes 32-bit code that this machine runs.
 FUZZERS := build/fuzz/core64 $(if $(filter x86_64,$(shell uname -m)),build/fuzz/core32) build/fuzz/hostile.so
 BRIDGE := py/dlpack_web/_bridge.js
-PAGE_SCRIPT := py/dlpack_web/_widget.js
 WHEEL := dist/wheel.json
 PACKAGE_WHEELS := dist/packages.json
 JS := js/dist/index.js

@@ -36,6 +36,7 @@ $(NPM): package.json package-lock.json
 	@tools/need.sh npm
 	echo "[setup] npm packages into node_modules"
 	$(NPM_CI)
+	ln -sfn .. node_modules/dlpack-web # for packages beside it
 	touch $@
 
 build/xbuildenv/.done: $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,make_xbuildenv.py pyodide_files.py)

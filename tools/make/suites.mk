@@ -24,7 +24,7 @@ onnxruntime   4 min  programs for onnxruntime, and a sample of ONNX's operator t
 lite          4 min  notebooks, PyScript, and array libraries called with Tensors, in Chromium
 docs          4 min  every block of the documentation, its links, names, search
 widget        4 min  the page's GPU lent to kernels of JupyterLab, Notebook, marimo and to a server
-firefox      45 min  tests/browser, tests/widget and more, in Firefox
+firefox      45 min  tests/browser, those of packages and more, in Firefox
 webkit        1 min  CPU tensors in WebKitGTK
 deno          5 min  JavaScript and GPU cases in Deno
 node-gpu      3 min  the same in Node 24 and 26 with Dawn, and in Bun
@@ -33,7 +33,7 @@ dawn          1 min  the same over wgpudawn
 interop      10 min  NumPy, PyTorch, JAX, ... in CPython
 interop-light 2 min  the same without PyTorch and TensorFlow
 numpy         3 min  the native tests with NumPy 1.26 and 2.0
-deletable    40 min  each part on top of the bridge is deleted in a copy; the rest builds and passes
+without-packages 60 min  each package is removed in a copy; check, test, docs and browser pass there
 gpu-kit       9 min  the kit that measures real GPUs (tests/bench/GPU.md), on software GPUs
 bench         2 min  the benchmark runs and its results are right; its figures mean nothing here
 soak          MINUTES=10: the memory of the landing page stays constant
@@ -51,7 +51,7 @@ endef
 # Leaks are not looked for, because CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and the suite leaks looks. Memory does not stay flat
 # here, where freed blocks are kept. --capture=sys lets the sanitizers' reports through.
-# Files, wire and widget are Python over the same few functions of C.
+# Files are Python over the same few functions of C.
 INPUTS_asan := $(ASAN) $(NATIVE)
 define RUN_asan
 export PYTHONPATH=build/asan PYTHONMALLOC=malloc
@@ -137,8 +137,8 @@ RUN_docs = $(PYTEST) tests/docs \
   $(if $(WHOLE),,$(patsubst %,--ignore tests/docs/test_%.py,habits interrupting kernel live))
 
 # A Jupyter server of its own for each run, on a free port of this machine.
-INPUTS_widget := $(LIBS) $(NATIVE) $(PAGE_SCRIPT) $(JS) $(LITE) $(PYPI_WHEELS) chromium
-RUN_widget := $(PYTEST) tests/widget
+INPUTS_widget := $(LIBS) $(NATIVE) $(JS) $(PACKAGE_WHEELS) $(LITE) $(PYPI_WHEELS) chromium
+RUN_widget := $(PYTEST) packages/page/tests/widget
 
 INPUTS_firefox := $(IN_CHROMIUM) $(SOURCES) $(INPUTS_widget) package
 NEED_firefox := firefox-esr chromium
@@ -148,7 +148,7 @@ $(PYTEST) tests/browser $(OF_PACKAGES) $(ORT:=/test_sessions.py) $(patsubst %,--
 $(PYTEST) tests/package/test_pages.py
 $(PYTEST) tests/lite -k tour
 $(PYTEST) tests/docs -k interrupted
-$(PYTEST) tests/widget
+$(PYTEST) packages/page/tests/widget
 endef
 
 INPUTS_webkit := whole-site
@@ -165,11 +165,11 @@ RUN_node-gpu := $(PYTEST) $(wildcard tests/runtimes packages/*/tests/runtimes) -
 
 # Each package has a process of its own: tinygrad keeps a device and tensors as long as its process lives.
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/support/on_desktop.py).
-INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE) $(PAGE_SCRIPT)
+INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE) $(JS)
 NEED_desktop := libvulkan lavapipe
 define RUN_desktop
 $(LIBS_PYTEST) tests/desktop
-$(LIBS_PYTEST) tests/native/widget/test_tinygrad_page.py
+$(LIBS_PYTEST) $(wildcard packages/page/tests/native/widget/test_tinygrad_page.py)
 for tests in $(wildcard packages/*/tests/desktop); do $(LIBS_PYTEST) $$tests; done
 endef
 INPUTS_dawn := $(INPUTS_desktop)
@@ -198,9 +198,9 @@ for numpy in $(OLD_NUMPYS); do
 done
 endef
 
-# PARTS="wire arrow": these alone.
-INPUTS_deletable := $(INPUTS_js) $(NATIVE)
-RUN_deletable = $(PYTHON) tests/tools/deletable.py $(PARTS)
+# PACKAGES_OUT="page": without this one alone. What is committed is copied.
+INPUTS_without-packages := $(NATIVE) $(LIBS) $(LIBRARIES) $(PYPI_WHEELS) $(MODEL) $(NUMPY) build/xbuildenv/.done
+RUN_without-packages = $(PYTHON) tests/tools/without_packages.py $(PACKAGES_OUT)
 
 INPUTS_gpu-kit := $(KIT)
 NEED_gpu-kit := swiftshader lavapipe

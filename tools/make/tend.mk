@@ -99,10 +99,10 @@ tables: $(NATIVE) $(LIBS) $(NODES) $(MODELS) $(LIBRARIES) $(ARRAYS) $(PYPI_WHEEL
 # --- measurements ---
 
 MEASURE_desktop := $(LIBS_PYTHON) tests/desktop/timing.py
-MEASURE_widget := $(PYTHON) tests/widget/timing.py
+MEASURE_widget := $(PYTHON) packages/page/tests/widget/timing.py
 BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) $(LITE) site
 BENCH_NEEDS_desktop := $(LIBS)
-BENCH_NEEDS_widget := $(LIBS) $(PAGE_SCRIPT)
+BENCH_NEEDS_widget := $(LIBS) $(JS)
 
 bench: $(NATIVE) $(or $(BENCH_NEEDS_$(WHAT)),$(BENCH_NEEDS)) chromium
 	@$(or $(MEASURE_$(WHAT)),$(PYTHON) tests/bench/bench.py $(addprefix --only ,$(WHAT)))
@@ -119,7 +119,7 @@ $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 release: $(or $(addprefix release-,$(WHAT)),release-files)
 
 .PHONY: release-files release-check release-site gpu-kit
-release-files: package $(PAGE_SCRIPT) $(LIBS)
+release-files: package $(LIBS)
 	@$(PYTHON) tools/release.py build dist/release
 
 # A clone gives the same bytes, and what was made installs where nothing else is.
@@ -138,4 +138,4 @@ release-site: docs $(LITE) $(LIBRARIES) $(MODEL) $(NEEDS_arrow)
 	cp -RL build/site build/pages
 
 clean:
-	rm -rf build dist js/dist packages/*/js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)
+	rm -rf build dist js/dist packages/*/js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)

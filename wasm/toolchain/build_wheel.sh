@@ -18,9 +18,6 @@ cp wasm/*.[ch] "$stage/wasm"
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
 # The desktop's backend (wgpu-py) and its model are never loaded in Pyodide, whose wheel is downloaded each time.
 rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
-# Nor is the page's: in Pyodide the GPU of the page is at hand, as its `dlpack_web.widget` says.
-rm -r "$stage"/py/dlpack_web/_page
-cp wasm/toolchain/widget_in_page.py "$stage"/py/dlpack_web/widget.py
 "$venv"/bin/python wasm/toolchain/wheels.py strip "$stage"/py
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"

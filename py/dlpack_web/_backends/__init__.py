@@ -1,10 +1,8 @@
-"""Access to the GPU: one interface (interface.pyi) with three backends.
+"""Access to the GPU: one interface (interface.pyi) with two backends.
 
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
-does the same over wgpu-py. One of these is loaded at the first call that needs it. The
-third (../_page) is the GPU of a page that shows a widget of this kernel: one for each
-page, and each has a device of its own. The last two are drivers of model/. Backends share
-no devices or tensors. Features of pages alone (canvases, JavaScript's tensors and
+does the same over wgpu-py, as a driver of model/. One of these is loaded at the first call
+that needs it. Packages add others (../backends.py). Backends share no devices or tensors. Features of pages alone (canvases, JavaScript's tensors and
 libraries) are not part of the interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.

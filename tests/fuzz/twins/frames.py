@@ -7,8 +7,8 @@ from typing import Any
 
 from differential import edited
 
-from dlpack_web._wire.frame import Piece, decode, encode
-from dlpack_web._wire.spans import Spans
+from dlpack_web_page._wire.frame import Piece, decode, encode
+from dlpack_web_page._wire.spans import Spans
 
 from .shaders import pick
 

@@ -9,8 +9,8 @@ import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/generated.js";
 import { requestDevice } from "../../../js/dist/webgpu/request.js";
 import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
-import { decode, encode } from "../../../js/dist/wire/frame.js";
-import { Spans } from "../../../js/dist/wire/spans.js";
+import { decode, encode } from "../../../packages/page/js/dist/wire/frame.js";
+import { Spans } from "../../../packages/page/js/dist/wire/spans.js";
 
 const bytesOf = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
 const hexOf = (bytes) => Buffer.from(bytes).toString("hex");

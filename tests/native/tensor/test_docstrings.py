@@ -59,8 +59,8 @@ def test_examples_of_the_seam_are_true():
 
 # Files whose public functions list their parameters; of onnxruntime's names only some do.
 LISTED = (
-    *("_adapters", "_arrow", "webgpu", "widget", "_files/open", "_files/save"),
-    *("_tensor/making", "_tensor/tensor", "_wire/endpoint", "internal"),
+    *("_adapters", "_arrow", "webgpu", "_files/open", "_files/save"),
+    *("_tensor/making", "_tensor/tensor", "internal"),
     *(
         "_kernels/batch",
         "_kernels/elementwise",

@@ -41,7 +41,6 @@ import {
   type TensorInfo,
 } from "dlpack-web/open";
 import type * as protocol from "dlpack-web/types";
-import { type Lifecycle, type RenderProps, type Tensors, widget } from "dlpack-web/widget";
 import { same } from "./same.js";
 
 type Device = Awaited<ReturnType<typeof webgpu.requestDevice>>;
@@ -394,40 +393,3 @@ export function typingErrors(
   // @ts-expect-error: cause
   new CopyError("", { caus: 1 });
 }
-
-// --- widgets ------------------------------------------------------------------------------------
-
-export const ofAnAuthor: () => Lifecycle = widget({
-  initialize({ model, tensors }) {
-    same<typeof tensors, Tensors>(true);
-    const found: Tensor | undefined = tensors.get("x");
-    model.set("size", found?.size);
-    model.save_changes();
-    return tensors.watch("x", (x) => void same<typeof x, Tensor | undefined>(true));
-  },
-  async render({ model, tensors }: RenderProps) {
-    const label: string = model.get("label");
-    tensors.watch(label, async () => {});
-    // @ts-expect-error: a name and a function
-    tensors.watch(label);
-    // @ts-expect-error: only Python sets them
-    tensors.set("x", undefined);
-  },
-});
-export const made = [widget(async () => ({ render() {} })), widget({})];
-// @ts-expect-error: misspelt
-widget({ reander() {} });
-// @ts-expect-error: anywidget calls functions alone
-widget({ render: () => 3 });
-
-/** As `@anywidget/types` declares its model. */
-interface OfAnywidget<T> {
-  get<K extends keyof T>(key: K): T[K];
-  set<K extends keyof T>(key: K, value: T[K]): void;
-  save_changes(): void;
-}
-widget({
-  render({ model }: { model: OfAnywidget<{ label: string }> }) {
-    same<ReturnType<typeof model.get<"label">>, string>(true);
-  },
-});

@@ -18,7 +18,6 @@ WEB = ROOT / "web"
 # File of the repository -> its page.
 PAGES = {
     "js/KERNELS.md": "reference/kernels.md",
-    "js/WIRE.md": "reference/wire.md",
     "tests/bench/GPU.md": "reference/gpu-figures.md",
     "tests/bench/RESULTS.md": "reference/benchmarks.md",
     "tests/interop/RESULTS.md": "reference/interop.md",

@@ -1,5 +1,5 @@
 // Tensors that arrive on a GPU, piece by piece, and that leave one.
-import { joined, Wire } from "/js/wire/index.js";
+import { joined, Wire } from "/packages-js/page/wire/index.js";
 import { equal, ok, throws } from "./expect.mjs";
 
 const PIECE = 1 << 16;

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import dlpack_web as dlw
 
-OURS = str(Path(dlw.__file__).parent)
+#: Folders of the code that is interrupted.
+OURS = (str(Path(dlw.__file__).parent),)
 FINALIZERS = ("__del__", "_on_drop")
 TOOL = sys.monitoring.DEBUGGER_ID
 EVENT = sys.monitoring.events.INSTRUCTION

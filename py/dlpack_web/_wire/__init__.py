@@ -1,1 +1,0 @@
-"""Tensors in pieces over any channel: js/WIRE.md. js/src/wire has the same files."""
