@@ -15,9 +15,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "js" / "dist"
 # js_gzip: layouts of arrays in shaders, uploads in pieces, updates checked as calls: wrong numbers otherwise.
+# And names that code loaded later, for packages, takes from the index.
 BUDGETS = {
     "core_js_gzip": 14_336,
-    "js_gzip": 44_100,
+    "js_gzip": 44_150,
     "wheel": 243_000,
     # With what kernels on servers have of the page: its script, and the driver.
     "wheels": 410_000,

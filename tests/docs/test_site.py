@@ -115,7 +115,6 @@ ANSWERS = {
     "vite": "howto/bundlers",
     "webcam": "tutorials/images",
     "webgpu not available": "reference/errors",
-    "websocket": "packages/send-tensors",
     "wgpu-py": "coming/wgpu-py",
     "wgsl": "tutorials/first-kernel",
     "worker": "howto/workers",

@@ -18,9 +18,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
-from twins import archives, devices, files, frames, kernels, shaders
+from twins import archives, devices, files, kernels, shaders
 
 import dlpack_web as dlw
 
@@ -32,8 +33,9 @@ SUBJECTS: dict[str, tuple[int, Callable[..., Any], Callable[[Any], Any]]] = {
     **devices.SUBJECTS,
     **files.SUBJECTS,
     **archives.SUBJECTS,
-    **frames.SUBJECTS,
 }
+for twin in sorted(TWINS.parents[2].glob("packages/*/tests/twins/*.py")):
+    SUBJECTS |= run_path(str(twin))["SUBJECTS"]
 #: Subjects whose messages are the same in both languages.
 SAME_WORDS = {"elementwise", "reduction", "fit"}
 LISTED = tomllib.loads((TWINS / "listed.toml").read_text("utf-8"))["listed"]

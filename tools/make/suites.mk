@@ -104,7 +104,7 @@ INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
 RUN_browser = $(PYTEST) tests/browser $(if $(WHOLE),$(OF_PACKAGES)) $(patsubst %,--ignore %,$(LIVE) $(ARRAY_LIBRARIES) $(PYODIDES) \
   $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 INPUTS_in-pyodide := site chromium
-RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29"
+RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_wire.py)) -k "not pyodide-0.29"
 INPUTS_webgpu := $(IN_CHROMIUM)
 RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29"
 INPUTS_older-pyodide := $(IN_CHROMIUM)

@@ -72,7 +72,6 @@ def test_wasm_memory_that_is_full(
         "realm_cases.mjs",
         "record_cases.mjs",
         "shader_cases.mjs",
-        "wire_cases.mjs",
     ],
 )
 def test_gpu_from_javascript(file: str, strict_page: TestPage) -> None:

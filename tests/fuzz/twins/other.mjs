@@ -1,4 +1,5 @@
 // The JavaScript side of compare_twins.py: a line of JSON with inputs gives a line with their results.
+import { existsSync, readdirSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { open } from "../../../js/dist/open/index.js";
@@ -9,8 +10,6 @@ import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/generated.js";
 import { requestDevice } from "../../../js/dist/webgpu/request.js";
 import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
-import { decode, encode } from "../../../packages/page/js/dist/wire/frame.js";
-import { Spans } from "../../../packages/page/js/dist/wire/spans.js";
 
 const bytesOf = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
 const hexOf = (bytes) => Buffer.from(bytes).toString("hex");
@@ -113,21 +112,6 @@ function index({ bytes, beside }) {
   return [sorted([...shardOf]), sorted(Object.keys(metadata).map((key) => [key]))];
 }
 
-function frame(hex) {
-  const { payload, ...fields } = decode(bytesOf(hex));
-  const { from, to, type, ...facts } = fields;
-  const told = type ? { ...facts, dtype: type.name } : facts;
-  return { from, to, payload: hexOf(payload), again: hexOf(encode(fields)), ...told };
-}
-
-function spans(operations) {
-  const ranges = new Spans();
-  return operations.map(([what, ...args]) => {
-    const found = ranges[what](...args);
-    return [found ?? null, ranges.count];
-  });
-}
-
 function fit({ declared, shape, dtype: name }) {
   const dtype = dtypeNamed(name);
   const nbytes = Math.ceil(shape.reduce((size, extent) => size * extent, dtype.step));
@@ -177,9 +161,14 @@ const SUBJECTS = {
   safetensors: file,
   npz: file,
   damaged: file,
-  frame,
-  spans,
 };
+const PACKAGES = new URL("../../../packages/", import.meta.url);
+for (const name of existsSync(PACKAGES) ? readdirSync(PACKAGES) : []) {
+  const twins = new URL(`${name}/tests/twins/`, PACKAGES);
+  for (const file of existsSync(twins) ? readdirSync(twins) : []) {
+    if (file.endsWith(".mjs")) Object.assign(SUBJECTS, await import(new URL(file, twins)));
+  }
+}
 const KINDS = { TypeError: "type", RangeError: "value", UnsupportedError: "data" };
 
 async function resultOf([subject, input]) {

@@ -6,11 +6,10 @@ import random
 from typing import Any
 
 from differential import edited
+from twins.shaders import pick
 
 from dlpack_web_page._wire.frame import Piece, decode, encode
 from dlpack_web_page._wire.spans import Spans
-
-from .shaders import pick
 
 SESSIONS = ["00000000000000aa", "0123456789abcdef", ""]
 WRONG_SESSIONS = [

@@ -1,6 +1,6 @@
 // Tensors that arrive on a GPU, piece by piece, and that leave one.
 import { joined, Wire } from "/packages-js/page/wire/index.js";
-import { equal, ok, throws } from "./expect.mjs";
+import { equal, ok, throws } from "/tests/browser/cases/js/expect.mjs";
 
 const PIECE = 1 << 16;
 
