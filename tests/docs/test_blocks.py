@@ -214,18 +214,3 @@ def test_typescript_compiles() -> None:
 
     told = re.sub(r"(?:\S*/)?(listing\d+\.ts)\((\d+),\d+\)", place, done.stdout)
     assert done.returncode == 0, told
-
-
-def test_the_page_that_computes_for_a_server_is_the_example() -> None:
-    """packages/page/tests/widget/test_socket.py runs it."""
-    folder = ROOT / "examples" / "socket"
-    program = "".join((folder / name).read_text() for name in ("server.py", "page.js"))
-    listings = [
-        fence
-        for fence in all_fences("python", "js")
-        if fence.page.endswith("packages/send-tensors.md")
-        and (fence.language == "js" or "shown" in fence.classes)
-    ]
-    assert len(listings) == 3
-    for fence in listings:
-        assert fence.code in program, str(fence)

@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -9,6 +10,9 @@ from contextlib import contextmanager, suppress
 import lab
 import pytest
 from bundles import bundled
+
+sys.path.append(str(lab.ROOT / "tests" / "docs"))
+from documentation import fences
 
 PAGE = lab.ROOT / "examples" / "socket" / "page.js"
 NBYTES = 16_000_000
@@ -211,3 +215,18 @@ def test_a_frame_that_is_damaged_ends_the_socket_alone(pages, tmp_path):
         page.goto("about:blank")
         page.goto(server.address)
         assert server.wait_for(5, page)[1:] == RESULTS
+
+
+def test_the_documentation_shows_the_example():
+    program = "".join(
+        PAGE.with_name(each).read_text() for each in ("server.py", "page.js")
+    )
+    listings = [
+        fence
+        for fence in fences(lab.PACKAGE / "docs" / "send-tensors.md")
+        if fence.language == "js"
+        or (fence.language == "python" and "shown" in fence.classes)
+    ]
+    assert len(listings) == 3
+    for fence in listings:
+        assert fence.code in program, str(fence)
