@@ -7,7 +7,7 @@ from test_lab import run
 SCRIPT = lab.PACKAGE / "tests" / "widget" / "author" / "author.js"
 SHOW = """
 import pathlib, traitlets
-class Mine(dlw.widget.Page):
+class Mine(dlpack_web_page.widget.Page):
     _esm = pathlib.Path("author/author.bundle.js")
     label = traitlets.Unicode("mine").tag(sync=True)
     heard = traitlets.List().tag(sync=True)

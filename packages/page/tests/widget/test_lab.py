@@ -7,7 +7,7 @@ import time
 import lab
 import pytest
 
-SHOW = "page = dlw.widget.Page()\npage"
+SHOW = "page = dlpack_web_page.widget.Page()\npage"
 READY = "said(str(await page.ready()).split(':')[0])"
 DOUBLE = """
 double = dlw.webgpu.Kernel('''
@@ -231,7 +231,7 @@ def test_a_page_that_slept_goes_on_with_its_tensors(server, pages, opened):
     """For longer than the patience of the kernel, whose waiting ends with an error meanwhile."""
     page = pages()
     cells = [
-        "page = dlw.widget.Page(patience=3)\npage",
+        "page = dlpack_web_page.widget.Page(patience=3)\npage",
         READY,
         DOUBLE,
         """

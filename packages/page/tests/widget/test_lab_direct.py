@@ -4,7 +4,7 @@ import lab
 import pytest
 from test_lab import READY, STATUS, UPLOAD_UNTIL_LOST, run
 
-SHOW = "page = dlw.widget.Page(direct=True)\npage"
+SHOW = "page = dlpack_web_page.widget.Page(direct=True)\npage"
 CONNECTED = """
 import asyncio
 async def connected():
@@ -103,7 +103,7 @@ import threading
 def servers():
     return [each for each in threading.enumerate() if each.name == "dlpack_web direct"]
 try:
-    dlw.widget.Page(direct=True, layout=5)
+    dlpack_web_page.widget.Page(direct=True, layout=5)
 except Exception as error:
     said(type(error).__name__)
 for each in servers():

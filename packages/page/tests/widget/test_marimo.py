@@ -4,7 +4,7 @@ import lab
 import marimo_server
 import pytest
 
-SHOW = "page = dlw.widget.Page(patience=1)\npage"
+SHOW = "page = dlpack_web_page.widget.Page(patience=1)\npage"
 WORK = """
 import asyncio
 import marimo as mo
@@ -107,7 +107,7 @@ reading = asyncio.create_task(read())
 
 def test_a_cell_can_wait_where_the_page_is_connected_directly(pages, tmp_path):
     cells = [
-        "page = dlw.widget.Page(direct=True)\npage",
+        "page = dlpack_web_page.widget.Page(direct=True)\npage",
         """
 import asyncio
 import marimo as mo

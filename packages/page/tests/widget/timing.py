@@ -267,8 +267,8 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     cells = [
         BARE,
-        "page = dlw.widget.Page()\npage",
-        "near = dlw.widget.Page(direct=True)\nnear",
+        "page = dlpack_web_page.widget.Page()\npage",
+        "near = dlpack_web_page.widget.Page(direct=True)\nnear",
         READY,
         MEASURE.replace("ROUNDS", str(rounds)),
     ]
