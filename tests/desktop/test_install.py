@@ -26,6 +26,39 @@ if result := eval(code): asyncio.run(result)
 """
 
 
+def clone_in(folder: Path) -> Path:
+    """A clone's files that pip needs."""
+    clone = folder / "clone"
+    clone.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, clone)
+    for name in ("wasm", "py/dlpack_web"):
+        skipped = shutil.ignore_patterns("*.so", "__pycache__", "toolchain")
+        shutil.copytree(ROOT / name, clone / name, ignore=skipped)
+    return clone
+
+
+def installed(folder: Path, *wanted: str | Path) -> Path:
+    """Where pip put the wheels that it built of these."""
+    lib = folder / "lib"
+    subprocess.run([*PIP, f"--target={lib}", *wanted], check=True)
+    return lib
+
+
+def run(folder: Path, program: str, lib: Path) -> str:
+    """What the program writes, in an empty folder, with what is installed in `lib`."""
+    (folder / "first.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "first.py"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(lib)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
 @pytest.mark.skipif("CLONE" not in PAGE, reason="released: needs a registry")
 def test_desktop(tmp_path):
     section = PAGE.partition("## Desktop Python\n")[2]
@@ -34,31 +67,24 @@ def test_desktop(tmp_path):
     # With NumPy as a second wish, pip would try all of its versions for an older Python.
     (wanted,) = re.findall(r'(?m)pip install "(\$\{CLONE\}\[numpy,webgpu\])"$', section)
     (program,) = re.findall(r"(?s):class: desktop\n(.*?)```", section)
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, clone)
-    for name in ("wasm", "py/dlpack_web"):
-        skipped = shutil.ignore_patterns("*.so", "__pycache__", "toolchain")
-        shutil.copytree(ROOT / name, clone / name, ignore=skipped)
-    lib = tmp_path / "lib"
-    subprocess.run(
-        [*PIP, f"--target={lib}", wanted.replace("${CLONE}", str(clone))], check=True
-    )
-    (tmp_path / "first.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "first.py"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(lib)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == (
+    lib = installed(tmp_path, wanted.replace("${CLONE}", str(clone_in(tmp_path))))
+    told = run(tmp_path, program, lib)
+    assert told == (
         "Tensor([0., 1., 2.], shape=(3,), dtype='float32', device='webgpu:0')\n"
     )
     about = next(lib.glob("dlpack_web-*.dist-info")) / "METADATA"
     assert "Requires-Python: >=3.12" in about.read_text()
+
+
+def test_a_driver_from_outside(tmp_path):
+    """Over what is installed alone: nothing of the clone is on the path."""
+    driver = tmp_path / "driver"
+    shutil.copytree(ROOT / "examples" / "driver", driver)
+    lib = installed(tmp_path, clone_in(tmp_path), driver)
+    readme = (driver / "README.md").read_text("utf-8")
+    (program,) = re.findall(r"(?s)```python\n(.*?)```", readme)
+    assert run(tmp_path, program, lib) == "[0. 2. 4. 6.]\n"
+    assert {path.name for path in lib.glob("*.py")} == {"dlpack_web_memory.py"}
 
 
 def distributions(words: list[str]) -> dict[str, Distribution]:

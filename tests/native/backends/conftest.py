@@ -1,4 +1,4 @@
-"""The cases of tests/browser/cases/py over a driver in memory (memory_driver.py), which need
+"""The cases of tests/browser/cases/py over the driver in memory of examples/driver, which need
 neither a GPU nor a page: what model/ does by itself."""
 
 import sys
@@ -16,14 +16,15 @@ if sys.platform == "emscripten" or OLD_NUMPY:
     collect_ignore_glob = ["*"]
 else:
     # This folder's gpu_world and the desktop's gpu_fixtures stand in the place of the page's.
-    folders = HERE, TESTS / "desktop", CASES / "py", CASES
+    driver = TESTS.parent / "examples" / "driver"
+    folders = HERE, driver, TESTS / "desktop", CASES / "py", CASES
     sys.path[:0] = map(str, folders)
     pytest.register_assert_rewrite(*(path.stem for path in CASES.glob("py/*.py")))
 
     from collecting import pytest_pycollect_makemodule, pytest_pyfunc_call
     from gpu_fixtures import device, gpu_features, nothing_leaks
     from gpu_world import compiled
-    from memory_driver import Memory
+    from dlpack_web_memory import Memory
 
     from dlpack_web import _backends
 

@@ -4,7 +4,7 @@ import gc
 import re
 from types import SimpleNamespace
 
-import memory_driver
+import dlpack_web_memory as memory_driver
 import numpy as np
 import pytest
 from in_cpython import get_bytes, live, only_in_a_page, run, set_bytes  # noqa: F401 - for cases

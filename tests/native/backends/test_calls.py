@@ -7,7 +7,7 @@ import pytest
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from memory_driver import Kernel
+from dlpack_web_memory import Kernel
 
 import dlpack_web as dlw
 from dlpack_web import _core

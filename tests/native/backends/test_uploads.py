@@ -9,7 +9,7 @@ import pytest
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from memory_driver import GPUError, Record
+from dlpack_web_memory import GPUError, Record
 
 import dlpack_web as dlw
 from dlpack_web._files import local
