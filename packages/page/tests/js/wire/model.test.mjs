@@ -7,7 +7,7 @@ import { fractions } from "../../../../../tests/js/random.mjs";
 import { joined, overPort, overSocket, Wire } from "../../../js/dist/wire/index.js";
 import { pair } from "./pair.mjs";
 
-const RUNS = Number(process.env.WIRE_RUNS ?? 200);
+const RUNS = Number(process.env.WIRE_RUNS ?? 100);
 const [ROWS, PIECE] = [200, 1 << 16];
 
 const tensorOf = (array) => Tensor.fromTypedArray(array, { shape: [ROWS, array.length / ROWS] });

@@ -9,7 +9,7 @@ import { random } from "../../../../../tests/js/random.mjs";
 import { MOST_VERSIONS, Receiving } from "../../../js/dist/wire/receiving.js";
 import { Spans } from "../../../js/dist/wire/spans.js";
 
-const RUNS = Number(process.env.WIRE_RUNS ?? 200);
+const RUNS = Number(process.env.WIRE_RUNS ?? 100);
 
 /** Ranges of equal values, but for false. */
 function runsOf(values, offset = 0) {

@@ -6,7 +6,7 @@ import { liveTensors, Tensor } from "../../../../../js/dist/index.js";
 import { random } from "../../../../../tests/js/random.mjs";
 import { Sending } from "../../../js/dist/wire/sending.js";
 
-const RUNS = Number(process.env.WIRE_RUNS ?? 200);
+const RUNS = Number(process.env.WIRE_RUNS ?? 100);
 const PIECE = 1 << 16;
 
 /** A sending half, what it has sent, and what it must send. */

@@ -27,7 +27,7 @@ from dlpack_web_page._page import link as links
 from dlpack_web_page._page.tensors import Tensors
 from dlpack_web_page._wire.frame import LEAST_PIECE
 
-RUNS = int(os.environ.get("WIRE_RUNS", "200"))
+RUNS = int(os.environ.get("WIRE_RUNS", "100"))
 DTYPES = "float32", "float64", "uint8", "int16"
 LENGTHS = 0, 1, 3, 100, 5000, 50_000  # the last ones take several pieces
 # What happens, and how often.

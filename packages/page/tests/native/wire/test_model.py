@@ -12,7 +12,7 @@ import dlpack_web as dlw
 from dlpack_web_page._wire.frame import LEAST_PIECE
 from dlpack_web_page.wire import Wire, joined
 
-RUNS = int(os.environ.get("WIRE_RUNS", "200"))
+RUNS = int(os.environ.get("WIRE_RUNS", "100"))
 ROWS = 200
 LIMIT = 1 << 20
 

@@ -13,7 +13,7 @@ from dlpack_web_page._wire.frame import Piece
 from dlpack_web_page._wire.receiving import MOST_VERSIONS, Receiving
 from dlpack_web_page._wire.spans import Spans
 
-RUNS = int(os.environ.get("WIRE_RUNS", "200"))
+RUNS = int(os.environ.get("WIRE_RUNS", "100"))
 BYTE = parse_dtype("uint8")
 
 

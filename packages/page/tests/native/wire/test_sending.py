@@ -12,7 +12,7 @@ from dlpack_web_page._wire import sending
 from dlpack_web_page._wire.frame import LEAST_PIECE, Ack, Free, Hello, Piece, Refuse
 from dlpack_web_page._wire.sending import Sending
 
-RUNS = int(os.environ.get("WIRE_RUNS", "200"))
+RUNS = int(os.environ.get("WIRE_RUNS", "100"))
 # Fewer of both, so that random runs reach them.
 FLYING, VERSIONS = 6, 4
 
