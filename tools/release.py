@@ -139,7 +139,8 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
 
 
 def build(out: Path) -> None:
-    """sdist, the wheels for Pyodide, this machine and Windows, the npm package, an SBOM, sums."""
+    """sdist, the wheels for Pyodide, this machine and Windows, the npm package, those of the
+    packages beside them, an SBOM, sums."""
     version = check_versions(ROOT)
     changed = run("git", "status", "--porcelain").strip()
     if changed:
@@ -150,7 +151,11 @@ def build(out: Path) -> None:
     out.mkdir(parents=True)
     dist = ROOT / "dist"
     wheel = json.loads((dist / "wheel.json").read_text())["file"]
-    for name in (wheel, f"dlpack-web-{version}.tgz"):
+    wheels = json.loads((dist / "packages.json").read_text()).values()
+    tarballs = (dist / "packages").glob(f"*-{version}.tgz")
+    for file in (dist / f"dlpack-web-{version}.tgz", *tarballs):
+        shutil.copyfile(file, out / file.name)
+    for name in (wheel, *wheels):
         shutil.copyfile(dist / name, out / name)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -271,28 +276,28 @@ def install(out: Path) -> None:
     check_sums(out)
     version = check_versions(ROOT)
     elsewhere = ("wasm32", "win_")
-    (native,) = (
+    wheels = [
         file
         for file in out.resolve().glob("*.whl")
         if not any(part in file.name for part in elsewhere)
-    )
+    ]
+    (native,) = (file for file in wheels if file.name.startswith("dlpack_web-"))
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)
         run(sys.executable, "-m", "venv", fresh / "venv")
         python = fresh / "venv" / "bin" / "python"
         run(
-            *(python, "-m", "pip", "install", "--quiet", "--no-index"),
-            *("--disable-pip-version-check", native),
+            *(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"),
+            *("--disable-pip-version-check", *wheels),
             cwd=fresh,
         )
         told = run(python, SMOKE, cwd=fresh).strip()
         if told != version:
             raise ReleaseError(f"{native.name} has the version {told}, not {version}")
         (fresh / "package.json").write_text('{"private": true, "type": "module"}')
-        tarball = out.resolve() / f"dlpack-web-{version}.tgz"
         run(
             *("npm", "install", "--offline", "--no-audit", "--no-fund"),
-            tarball,
+            *out.resolve().glob("*.tgz"),
             cwd=fresh,
         )
         (fresh / "script.mjs").write_text(SCRIPT)
