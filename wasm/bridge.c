@@ -341,7 +341,7 @@ static int describe_arguments(PyObject *args) {
  * run no other code, and leave no exception. They return 0 for a call without a key. */
 
 static int add(int64_t number) {
-  if (call.key[0] >= KEY) return 0;
+  if (call.key[0] >= (double)KEY) return 0;
   call.key[(int)call.key[0]++] = (double)number;
   return 1;
 }
