@@ -4,6 +4,8 @@ const SAMPLE_MS = 2; // a sample is a batch at least this long: the clock ticks 
 const MAX_BATCH = 20_000;
 const EVEN = 4;
 const WARM_UP_MS = 500; // until the compilers are done with it
+const WARM_UP_SHARE = 1 / 4; // of a budget, at most
+const LEAST_ROUNDS = 3; // even if the budget is used up
 const MOST_ALIVE = 512 << 20; // bytes of a batch: a GPU in software, and its process, share memory with all
 
 const now = () => performance.now();
@@ -78,27 +80,35 @@ function even(samples, bytes) {
  * as large as each other's, as far as that takes no more than EVEN times as long
  * @param bytes - that a run of a way that is settled may leave to the GPU until then
  * @param warmUpMs - 0 where the figures mean nothing
- * @param failed - is told of a way whose first result is wrong, or an error, and which is left out;
- * without it that ends all
+ * @param budgetMs - no round begins later than that; the last results are checked after it
+ * @param failed - is called with a way whose first or last result is wrong, and its error; such a way
+ * is left out. Without it, the error ends the comparison
  */
 export async function compare(ways, options) {
-  const { rounds, sampleMs = SAMPLE_MS, warmUpMs = WARM_UP_MS, failed, bytes } = options;
-  // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
-  globalThis.gc?.();
-  const samples = new Map();
-  for (const way of ways) {
+  const { rounds, sampleMs = SAMPLE_MS, failed, bytes, budgetMs = Infinity } = options;
+  const { warmUpMs = Math.min(WARM_UP_MS, (WARM_UP_SHARE * budgetMs) / ways.length) } = options;
+  const isRight = async (way) => {
     try {
       await way.verify();
+      return true;
     } catch (error) {
       if (!failed) throw error;
       failed(way, error);
-      continue;
+      return false;
     }
+  };
+  // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
+  globalThis.gc?.();
+  const end = now() + budgetMs;
+  const samples = new Map();
+  for (const way of ways) {
+    if (!(await isRight(way))) continue;
     const batch = await batchFor(way, sampleMs, warmUpMs, limitOf(way, bytes));
     samples.set(way, { batch, totals: [], blocked: [] });
   }
   if (sampleMs > SAMPLE_MS) even(samples, bytes);
   for (let round = 0; round < rounds; round++) {
+    if (round >= LEAST_ROUNDS && now() > end) break;
     for (const way of shuffled([...samples.keys()])) {
       const into = samples.get(way);
       const { total, blocked } = await sample(way, into.batch);
@@ -106,7 +116,7 @@ export async function compare(ways, options) {
       into.blocked.push(blocked);
     }
   }
-  for (const way of samples.keys()) await way.verify();
+  for (const way of [...samples.keys()]) if (!(await isRight(way))) samples.delete(way);
   return [...samples].map(([way, { totals, blocked, batch }]) => {
     const { median, iqr } = spread(totals);
     const row = { way: way.name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };

@@ -6,8 +6,8 @@ const USAGE = { STORAGE: 0x80, UNIFORM: 0x40, COPY_DST: 0x08, COPY_SRC: 0x04, MA
 export const TENSOR_USAGE = USAGE.STORAGE | USAGE.UNIFORM | USAGE.COPY_DST | USAGE.COPY_SRC;
 
 /** With buffers as large as the adapter allows. */
-export async function requestDevice() {
-  const adapter = await navigator.gpu.requestAdapter();
+export async function requestDevice(given) {
+  const adapter = given ?? (await navigator.gpu.requestAdapter());
   const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
   return adapter.requestDevice({ requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
 }
@@ -30,9 +30,7 @@ export function same(a, b) {
 export function settling(device) {
   const word = device.createBuffer({ size: 4, usage: USAGE.COPY_DST });
   return async () => {
-    const encoder = device.createCommandEncoder();
-    encoder.clearBuffer(word);
-    device.queue.submit([encoder.finish()]);
+    clear(device, word);
     await device.queue.onSubmittedWorkDone();
   };
 }
@@ -140,8 +138,8 @@ const LAYOUTS = {
   // Into a buffer that commands use which may not be done yet.
   "in use": { source: "array", today: null },
 };
-/** What one write by hand should have at most: larger ones take fresh staging memory. */
-const PIECE = 4 << 20;
+/** MiB that one write by hand should have at most: larger ones take fresh staging memory. */
+const PIECE = 4;
 
 /** The array in a layout, so that what arrives on the GPU has `bytes` bytes. */
 function layOut(pyodide, array, layout) {
@@ -162,9 +160,10 @@ make`);
 
 /**
  * NumPy array -> GPU. Today's ways make a buffer each time; ours takes one from its pool, or makes
- * one where none fits ("cold").
+ * one where none fits ("cold"). `pieces`: MiB, a floor for each.
  */
-export function uploadWays({ pyodide, bridge, device, pool }, bytes, layout) {
+export function uploadWays(context, bytes, layout) {
+  const { pyodide, bridge, device, pool, pieces = [PIECE] } = context;
   const array = makeArray(pyodide, bytes);
   const { laidOut, packed } = layOut(pyodide, array, layout);
   const { dtype } = LAYOUTS[layout];
@@ -202,6 +201,7 @@ write`);
       release();
     },
     async verify() {
+      clear(device, existing); // of what the way before has written
       const { buffer, release } = upload();
       const got = await readBuffer(device, buffer, bytes);
       expect(same(got, expected), `upload, ${layout}, ${name}`);
@@ -260,15 +260,17 @@ write`);
       device.queue.writeBuffer(existing, 0, wasm.HEAPU8.buffer, byteOffset, bytes);
       return { buffer: existing, release() {} };
     }),
-    way("floor, pieces of 4 MiB and a submit", () => {
-      const { byteOffset } = floorTensor.data;
-      for (let at = 0; at < bytes; at += PIECE) {
-        const size = Math.min(PIECE, bytes - at);
-        device.queue.writeBuffer(existing, at, wasm.HEAPU8.buffer, byteOffset + at, size);
-        device.queue.submit([]);
-      }
-      return { buffer: existing, release() {} };
-    }),
+    ...pieces.map((piece) =>
+      way(`floor, pieces of ${piece} MiB and a submit`, () => {
+        const { byteOffset } = floorTensor.data;
+        for (let at = 0; at < bytes; at += piece << 20) {
+          const size = Math.min(piece << 20, bytes - at);
+          device.queue.writeBuffer(existing, at, wasm.HEAPU8.buffer, byteOffset + at, size);
+          device.queue.submit([]);
+        }
+        return { buffer: existing, release() {} };
+      }),
+    ),
     {
       name: "floor, copied within memory",
       run: () => copied.data.set(floorTensor.data),
@@ -611,6 +613,12 @@ export function pictureWays({ device, library }, bytes) {
     ],
     done() {},
   };
+}
+
+function clear(device, buffer) {
+  const encoder = device.createCommandEncoder();
+  encoder.clearBuffer(buffer);
+  device.queue.submit([encoder.finish()]);
 }
 
 export function copyBuffer(device, from, to, bytes) {
