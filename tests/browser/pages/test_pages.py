@@ -36,6 +36,7 @@ NO_ADAPTER = "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => nul
             "arrow",
             "building",
             "chain",
+            "gpu",
             "live",
             *PACKAGES,
         }
@@ -64,7 +65,7 @@ def test_page_fits_a_phone(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "live", *PACKAGES])
+@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "gpu", "live", *PACKAGES])
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
@@ -84,7 +85,7 @@ def test_page_without_webgpu_says_what_to_do(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "live", *PACKAGES])
+@pytest.mark.parametrize("name", ["arrow", "chain", "demo", "gpu", "live", *PACKAGES])
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server
 ) -> None:
