@@ -11,7 +11,7 @@ import { formatTime, showChecks } from "./steps.mjs";
 
 const MB = 1 << 20;
 /** Of a run, in seconds; tests ask for fewer. A slow machine takes longer: each way runs a few times. */
-const SECONDS = Number(new URLSearchParams(location.search).get("seconds") ?? 38);
+const SECONDS = Number(new URLSearchParams(location.search).get("seconds") ?? 32);
 const ROUNDS = 50;
 const SAMPLE_MS = 5;
 const TICKS = 20; // of the clock in a sample
