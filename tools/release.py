@@ -286,20 +286,22 @@ def install(out: Path) -> None:
         fresh = Path(folder)
         run(sys.executable, "-m", "venv", fresh / "venv")
         python = fresh / "venv" / "bin" / "python"
-        run(
-            *(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"),
-            *("--disable-pip-version-check", *wheels),
-            cwd=fresh,
-        )
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-index",
+            "--no-deps",
+        ]
+        run(*pip, "--disable-pip-version-check", *wheels, cwd=fresh)
         told = run(python, SMOKE, cwd=fresh).strip()
         if told != version:
             raise ReleaseError(f"{native.name} has the version {told}, not {version}")
         (fresh / "package.json").write_text('{"private": true, "type": "module"}')
-        run(
-            *("npm", "install", "--offline", "--no-audit", "--no-fund"),
-            *out.resolve().glob("*.tgz"),
-            cwd=fresh,
-        )
+        command = ["npm", "install", "--offline", "--no-audit", "--no-fund"]
+        run(*command, *out.resolve().glob("*.tgz"), cwd=fresh)
         (fresh / "script.mjs").write_text(SCRIPT)
         run("node", "script.mjs", cwd=fresh)
 
