@@ -18,6 +18,8 @@ cp wasm/*.[ch] "$stage/wasm"
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
 # The desktop's backend (wgpu-py) and its model are never loaded in Pyodide, whose wheel is downloaded each time.
 rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
+# JavaScript reads URLs there.
+rm "$stage"/py/dlpack_web/_files/remote.py
 "$venv"/bin/python wasm/toolchain/wheels.py strip "$stage"/py
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"

@@ -71,17 +71,29 @@ class Archive:
         """The elements of an array, and at the end the sum of all of its bytes."""
         what = f'"{entry.name[:100]}.npy" of {self.file.name}'
         with self._member(entry.name, what) as member:
-            start = self._starts[entry.name]
+            start, info = self._starts[entry.name], self._infos[entry.name]
+            end = entry.start + entry.nbytes
+            if not self.deflates(entry) and (entry.start, end) != (
+                start,
+                info.file_size,
+            ):
+                # Its CRC is that of all elements: parts are read alone.
+                head = self.file.read(info.header_offset, _LOCAL_BYTES)
+                sizes = (int.from_bytes(head[at : at + 2], "little") for at in (26, 28))
+                data = info.header_offset + _LOCAL_BYTES + sum(sizes)
+                moved = entry._replace(start=data + entry.start)
+                with self.file.reading(moved) as found:
+                    yield found
+                return
             member.read(start)
             if entry.start > start:
                 member.seek(entry.start)
             yield Reading(member, what)
-            # Its CRC is checked at its end. Parts of what is stored are read alone.
-            if self._infos[entry.name].compress_type == zipfile.ZIP_DEFLATED:
-                while member.read(PIECE):
-                    pass
-            else:
-                member.read(1)
+            while member.read(PIECE):  # its CRC is compared at its end
+                pass
+
+    def deflates(self, entry: Entry) -> bool:
+        return self._infos[entry.name].compress_type == zipfile.ZIP_DEFLATED
 
     @contextmanager
     def _member(self, name: str, what: str) -> Iterator[Any]:

@@ -60,8 +60,24 @@ UNDER_WAY = 2
 Progress = Callable[[int, int | None], object]
 
 
+class Local(Protocol):
+    """A file that Python reads. remote: each read may be a request."""
+
+    name: str
+    remote: bool
+
+    @property
+    def size(self) -> int: ...
+    def read(self, start: int, count: int, /) -> bytes: ...
+    def reading(self, entry: Entry, /) -> AbstractContextManager["Reading"]: ...
+    def stream(self) -> Any: ...
+    def close(self) -> None: ...
+
+
 class Memory:
     """A file in memory, or mapped: tensors are views of it."""
+
+    remote = False
 
     def __init__(self, memory: memoryview, name: str) -> None:
         self.memory, self.name, self.size = memory, name, memory.nbytes
@@ -74,10 +90,10 @@ class Memory:
 
     @contextmanager
     def reading(self, entry: Entry) -> Iterator["Reading"]:
-        yield Reading(_Reader(self.elements(entry)), self.name)
+        yield Reading(_stream_of(self.elements(entry)), self.name)
 
     def stream(self) -> Any:
-        return _Reader(self.memory)
+        return _stream_of(self.memory)
 
     def close(self) -> None:
         """Unmaps it, unless a tensor has it."""
@@ -90,6 +106,8 @@ class Memory:
 
 class Disk:
     """A file in Pyodide's file system, where mapping would copy it."""
+
+    remote = False
 
     def __init__(self, path: str) -> None:
         self._file = io.FileIO(path)
@@ -140,9 +158,6 @@ class Reading:
             self._file.seek(count, io.SEEK_CUR)
         else:
             self._at += count
-
-
-Local = Memory | Disk
 
 
 class Again:
@@ -210,12 +225,18 @@ def open_buffer(buffer: Buffer) -> Local:
     return Memory(PickleBuffer(view).raw(), f"the {kind}")
 
 
-class _Reader(io.RawIOBase):
-    """A file object over memory, without a copy. Each thread has its own position:
-    zipfile calls it while other threads read."""
+def _stream_of(memory: memoryview) -> "Stream":
+    return Stream(memory.nbytes, lambda at, count: memory[at : at + count])
 
-    def __init__(self, memory: memoryview) -> None:
-        self._memory, self._own = memory, threading.local()
+
+class Stream(io.RawIOBase):
+    """A file object over memory, without a copy, or over another reader of bytes. Each
+    thread has its own position: zipfile calls it while other threads read."""
+
+    def __init__(
+        self, size: int, read: Callable[[int, int], bytes | memoryview]
+    ) -> None:
+        self._size, self._read, self._own = size, read, threading.local()
 
     def readable(self) -> bool:
         return True
@@ -231,7 +252,7 @@ class _Reader(io.RawIOBase):
         base = {
             io.SEEK_SET: 0,
             io.SEEK_CUR: self.tell(),
-            io.SEEK_END: self._memory.nbytes,
+            io.SEEK_END: self._size,
         }
         at = base[whence] + offset
         if at < 0:  # as for a file: a zip's directory may have such offsets
@@ -241,10 +262,10 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, into: Any) -> int:
         at = self.tell()
-        part = self._memory[at : at + len(into)]
-        into[: part.nbytes] = part
-        self._own.at = at + part.nbytes
-        return part.nbytes
+        part = self._read(at, len(into))
+        into[: len(part)] = part
+        self._own.at = at + len(part)
+        return len(part)
 
 
 # --- contents of a file ---------------------------------------------------------------------
@@ -355,12 +376,15 @@ def safetensors_entries(file: Local) -> tuple[list[Entry | Unreadable], dict[str
 
 
 class How(NamedTuple):
-    """How to load tensors. device None: to the CPU."""
+    """How to load tensors. device None: to the CPU. remote: the module of files at URLs, for
+    one of these. at_once: blocks other tasks while it waits for a server."""
 
     device: Device | None
     dtype: DType | None
     progress: Progress | None
     whole: bool = False
+    remote: Any = None
+    at_once: bool = False
 
     @property
     def js_device(self) -> int:
@@ -377,7 +401,14 @@ class Source(Protocol):
     def reading(self, entry: Entry, /) -> AbstractContextManager[Reading]: ...
 
 
-def elements(source: Source, entry: Entry) -> Tensor:
+async def off(how: How, function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function that reads a file."""
+    if how.remote is None or how.at_once:
+        return function(*args)
+    return await how.remote.off(function, *args)
+
+
+async def elements(source: Source, entry: Entry, how: How) -> Tensor:
     """The elements along one axis, on the CPU: a view if they are in memory and
     aligned, else a copy."""
     view = _view_of(source, entry)
@@ -385,13 +416,23 @@ def elements(source: Source, entry: Entry) -> Tensor:
         return view
     tensor = _core._empty((prod(entry.shape),), entry.dtype._packed, False)
     try:
-        with source.reading(entry) as found:
-            if entry.nbytes:
-                found.into(memoryview(_core._raw(tensor)[0]))
+        with closing(_filling(source, entry, tensor)) as filling:
+            while loaded := await off(how, next, filling, 0):
+                if loaded < entry.nbytes:
+                    _tell(how, loaded, entry.nbytes)
     except BaseException:
         tensor.release()
         raise
     return tensor
+
+
+def _filling(source: Source, entry: Entry, tensor: Tensor) -> Generator[int]:
+    """Reads the elements; yields how many bytes are there."""
+    with source.reading(entry) as found:
+        for first in range(0, entry.nbytes, PIECE):
+            memory = memoryview(_core._raw(tensor)[0])[first : first + PIECE]
+            found.into(memory)
+            yield first + memory.nbytes
 
 
 def _view_of(source: Source, entry: Entry) -> Tensor | None:
@@ -436,7 +477,7 @@ def shaped(flat: Tensor, entry: Entry) -> Tensor:
 async def load(source: Source, entry: Entry, how: How) -> Tensor:
     dtype = entry.dtype if how.dtype is None else how.dtype
     if how.device is None or entry.dtype.bits % 8:
-        flat = elements(source, entry)
+        flat = await elements(source, entry, how)
         if dtype != entry.dtype or how.device is not None:
             with flat:
                 flat = flat.to_device(how.device or CPU, dtype=dtype)
@@ -476,25 +517,27 @@ async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
         return found
     cut = entry._replace(shape=part.loaded, nbytes=nbytes)
     if nbytes:
-        blocks = blocks_of(part, entry, PIECE)
+        blocks, end = blocks_of(part, entry, PIECE), _ALL
+        if how.remote is not None:
+            blocks, end = how.remote.blocks(source, part, entry, how.whole)
         first = next(blocks)
         cut = cut._replace(start=first.start)
         if (first.nbytes, prod(first.shape)) != (nbytes, prod(part.loaded)):
-            source = _Scattered(source, chain([first], blocks))
+            source = _Scattered(source, chain([first], blocks), end)
     with await load(source, cut, how) as tensor:
         return tensor[part.key]
 
 
 class _Scattered:
-    """A source whose elements are in blocks."""
+    """A source whose elements are in blocks, before `end`."""
 
-    def __init__(self, source: Source, blocks: Iterator[Block]) -> None:
-        self._source, self._blocks = source, blocks
+    def __init__(self, source: Source, blocks: Iterator[Block], end: int) -> None:
+        self._source, self._blocks, self._end = source, blocks, end
 
     @contextmanager
     def reading(self, entry: Entry) -> Iterator[Reading]:
-        # All bytes from the first on may be read.
-        with self._source.reading(entry._replace(nbytes=_ALL)) as found:
+        some = entry._replace(nbytes=self._end - entry.start)
+        with self._source.reading(some) as found:
             yield _Gathering(found, entry, self._blocks)
 
 
@@ -543,7 +586,7 @@ async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tenso
     try:
         first = under_way = 0
         with closing(pieces(source, entry)) as parts:
-            for piece in parts:
+            while (piece := await off(how, next, parts, None)) is not None:
                 if under_way >= UNDER_WAY * PIECE:
                     await owner(how.device.id).settle(how.device.id)
                     under_way = 0

@@ -40,6 +40,8 @@ _FORMATS = "npy", "npz", "safetensors", "raw"
 # JavaScript's errors for indices that are none of an array, which it raises as others.
 _NO_PLACE = re.compile(r"out of bounds|\d ranges for \d")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
+# URLs of files of which some bytes are read at first.
+_SEVERAL = re.compile(r"\.(npz|safetensors|json)([?#]|\Z)", re.IGNORECASE)
 
 
 class TensorInfo(NamedTuple):
@@ -248,7 +250,10 @@ class TensorFile(Mapping[str, Tensor]):
         for name in wanted:
             if self._there(name, asked) is None:
                 self._check(name, how)
-        if self._open().shards > 1:
+        inside = self._open()
+        if how.remote is not None and not isinstance(inside, _JsInside):
+            inside.expect([name for name in wanted if self._there(name, asked) is None])
+        if inside.shards > 1:
             return await self._side_by_side(wanted, how, asked)
         return tuple([await self._load(name, how, asked) for name in wanted])
 
@@ -413,7 +418,7 @@ class TensorFile(Mapping[str, Tensor]):
         if found is not None:
             return found
         self._check(name, self._how)
-        load = partial(self._load, name, self._how)
+        load = partial(self._load, name, self._how._replace(at_once=True))
         if not self._open().waits(name, self._how):
             return _at_once(load())
         device = self._how.device
@@ -485,10 +490,11 @@ async def open(
     Parameters
     ----------
     source : str, path, bytes, buffer or JsProxy
-        A str without "://" is a path if that file exists, else, in the browser, a URL
-        relative to the page. A JsProxy is a File, Blob, Response, stream or file handle. Of
-        a sharded model: the index, beside which the shards are, the path or directory handle
-        of their folder, or a JavaScript array of the Files in it.
+        A str with "://" is a URL, requested in ranges if the server has them, and resumed if
+        the connection breaks; another one is a path if that file exists, else, in the
+        browser, a URL relative to the page. A JsProxy is a File, Blob, Response, stream or
+        file handle. Of a sharded model: the index, beside which the shards are, the path or
+        directory handle of their folder, or a JavaScript array of the Files in it.
     device : str or Device
         Where the elements go.
     dtype : dtype, optional
@@ -551,26 +557,40 @@ async def open(
     if part is not None:
         views.items_of(part)
     sizes = None if shape is None else views.extents(shape)
-    file = _local(source)
-    if file is not None:
-        try:
-            return await _open_local(file, format, sizes, part, how)
-        except BaseException:
-            file.close()  # the traceback keeps it
-            raise
-    return await _open_js(source, format, sizes, part, how)
+    file = _local(source, format, part)
+    if file is None:
+        return await _open_js(source, format, sizes, part, how)
+    if file.remote:
+        from . import remote
+
+        how = how._replace(remote=remote)
+    try:
+        found = await local.off(how, _contents, file, format, sizes, part, how)
+        if isinstance(found, TensorFile):
+            return found
+        if part is None:
+            tensor = await local.load(file, found, how)
+        else:
+            tensor = await local.load_part(file, found, part, how)
+    except BaseException:
+        file.close()  # the traceback keeps it
+        raise
+    if file.remote:
+        file.close()
+    return tensor
 
 
-def _local(source: Any) -> local.Local | None:
+def _local(source: Any, format: str | None, part: Any) -> local.Local | None:
     """The file, if Python itself can read it; None: JavaScript opens it."""
     if isinstance(source, str):
         if _URL.match(source) or (IN_BROWSER and not exists(source)):
-            if not IN_BROWSER:
-                raise BufferError(
-                    f"{shown(source, 200)} is a URL, which open() reads only in a browser: download "
-                    "it, for example with urllib.request.urlretrieve, and open its path"
-                )
-            return None
+            if IN_BROWSER:
+                return None
+            from .remote import open_url
+
+            several = _SEVERAL.search(source) if format is None else format[0] in "ns"
+            few = part is not None or (bool(several) and format != "npy")
+            return open_url(source, few)
         return local.open_path(shards.index_of(source))
     if isinstance(source, PathLike):
         return local.open_path(shards.index_of(fsdecode(source)))
@@ -588,10 +608,15 @@ def _local(source: Any) -> local.Local | None:
 # --- files that Python reads -----------------------------------------------------------------
 
 
-async def _open_local(
-    file: local.Local, wanted: str | None, shape: Any, part: Any, how: How
-) -> Tensor | TensorFile:
+def _contents(
+    file: Any, wanted: str | None, shape: Any, part: Any, how: How
+) -> Entry | TensorFile:
+    """The one tensor of a file, or all of its tensors."""
+    if file.remote and wanted != "raw":
+        file.check(False)
     format = local.format_of(file, wanted, how.dtype is not None, shape is not None)
+    if file.remote and format == "raw" != wanted:
+        file.check(True)
     if format != "raw" and shape is not None:
         raise TypeError(
             f"{file.name} is a file of format {format}, which has its own shape; for "
@@ -600,26 +625,22 @@ async def _open_local(
     if format == "raw":
         if how.dtype is None:
             raise TypeError("raw elements need their dtype")
-        entry = local.raw_entry(file, how.dtype, shape)
-    elif format == "npy":
-        entry = local.npy_entry(file, how.dtype)
-    elif part is not None:
+        return local.raw_entry(file, how.dtype, shape)
+    if format == "npy":
+        return local.npy_entry(file, how.dtype)
+    if part is not None:
         raise TypeError(
             f"{file.name} has several tensors: open it without part, then "
             "file.get_slice(name)[...]"
         )
-    else:
-        inside = _Shards(file) if format == "index" else _LocalInside(file, format)
-        return TensorFile(inside, file.name, how)
-    if part is not None:
-        return await local.load_part(file, entry, part, how)
-    return await local.load(file, entry, how)
+    inside = _Shards(file) if format == "index" else _LocalInside(file, format)
+    return TensorFile(inside, file.name, how)
 
 
 class _Shards:
     """The tensors of a model in several files that Python reads."""
 
-    def __init__(self, index: local.Local) -> None:
+    def __init__(self, index: Any) -> None:
         self.infos: dict[str, TensorInfo] = {}
         self.refused: dict[str, str] = {}
         self._inside: dict[str, _LocalInside] = {}
@@ -629,12 +650,15 @@ class _Shards:
         self.shards = len(names)
         for shard in names:
             path = os.path.join(folder, shard)
-            inside = _LocalInside(local.Again(path), "safetensors")
+            file = index.sibling(shard) if index.remote else local.Again(path)
+            inside = _LocalInside(file, "safetensors")
             shards.check_names(shard, inside.infos, found, index.name)
             self.infos |= inside.infos
             self.refused |= inside.refused
             self._inside |= dict.fromkeys(inside.infos, inside)
         shards.check_all(self.infos, found, index.name)
+        if index.remote:
+            index.close()
 
     async def load(self, name: str, how: How) -> Tensor:
         return await self._of(name).load(name, how)
@@ -650,8 +674,14 @@ class _Shards:
     def waits(self, name: str, how: How) -> bool:
         return _waits(self.infos[name], how)
 
+    def expect(self, names: list[str]) -> None:
+        for inside in {id(each): each for each in self._inside.values()}.values():
+            inside.expect([name for name in names if name in inside.infos])
+
     def close(self) -> None:
-        self._inside = {}
+        inside, self._inside = self._inside, {}
+        for each in inside.values():
+            each.close()
 
 
 class _LocalInside:
@@ -660,7 +690,7 @@ class _LocalInside:
     shards = 1
 
     def __init__(self, file: local.Local | local.Again, format: str) -> None:
-        self._source: local.Source | local.Again | None = file
+        self._source: Any = file
         self.metadata: dict[str, str] = {}
         if isinstance(file, local.Again):
             with closing(file.open()) as there:
@@ -670,6 +700,7 @@ class _LocalInside:
             self._source = archive = Archive(file)
             entries = archive.entries
         else:
+            local.format_of(file, format, False, False)
             entries, self.metadata = local.safetensors_entries(file)
         self._entries = {entry.name: entry for entry in entries}
         self.infos = {
@@ -712,8 +743,17 @@ class _LocalInside:
     def waits(self, name: str, how: How) -> bool:
         return _waits(self.infos[name], how)
 
+    def expect(self, names: list[str]) -> None:
+        """Tensors of a file at a URL that are loaded next."""
+        if not isinstance(self._source, Archive):
+            entries = [self._entries[name] for name in names]
+            self._source.expect([each for each in entries if isinstance(each, Entry)])
+
     def close(self) -> None:
-        self._source = None
+        source, self._source = self._source, None
+        file = getattr(source, "file", source)
+        if getattr(file, "remote", False):
+            file.close()
 
 
 def _waits(info: TensorInfo, how: How) -> bool:

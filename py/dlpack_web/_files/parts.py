@@ -72,7 +72,7 @@ class Block(NamedTuple):
     strides: tuple[int, ...]
 
 
-def blocks_of(part: Part, entry: Entry, most: int) -> Iterator[Block]:
+def blocks_of(part: Part, entry: Entry, most: int, near: int = NEAR) -> Iterator[Block]:
     """The blocks of a part of at least one element, whose offsets from the start of the
     file ascend. Elements that are near each other share a block of at most `most`
     bytes."""
@@ -93,7 +93,7 @@ def blocks_of(part: Part, entry: Entry, most: int) -> Iterator[Block]:
     at_once = count
     while axes and at_once == count:
         span = nbytes + (count - 1) * stride
-        if axes[0][1] - span > NEAR:
+        if axes[0][1] - span > near:
             break
         nbytes, shape, strides = span, (count, *shape), (stride // item, *strides)
         count, stride = axes.pop(0)

@@ -37,14 +37,15 @@ def index_of(path: str) -> str:
 def read_index(file: Local) -> tuple[dict[str, str], dict[str, str]]:
     """The shard of each tensor, and the metadata."""
     what = file.name
-    if not os.path.isfile(what):
+    if not file.remote and not os.path.isfile(what):
         malformed(
             what, "it is the index of a sharded model: open its path, or its folder"
         )
     if file.size > _MOST:
         malformed(what, f"an index of more than {_MOST} bytes")
     found, metadata = parse_index(file.read(0, file.size), what)
-    check_numbers(found.values(), os.listdir(os.path.dirname(what) or "."), what)
+    beside = [] if file.remote else os.listdir(os.path.dirname(what) or ".")
+    check_numbers(found.values(), beside, what)
     return found, metadata
 
 

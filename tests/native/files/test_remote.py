@@ -1,0 +1,626 @@
+"""Files at URLs on the desktop, and what servers do to them: no ranges, wrong ones, connections that
+break, files that change. The servers are real ones, of this process."""
+
+import asyncio
+import base64
+import gzip
+import io
+import json
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager, nullcontext, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from conftest import run, settle
+
+import dlpack_web as dlw
+
+if sys.platform == "emscripten":
+    pytest.skip("JavaScript reads URLs", allow_module_level=True)
+
+from dlpack_web._files import remote
+
+COUNT = 300_000
+NUMBERS = np.arange(COUNT, dtype="u4")
+HALVES = {"a": NUMBERS[: COUNT // 2], "b": NUMBERS[COUNT // 2 :]}
+
+
+def npy_of(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def npz_of(compressed, **arrays):
+    file = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(file, **arrays)
+    return file.getvalue()
+
+
+NPY = npy_of(NUMBERS)
+SAFETENSORS = run(dlw.save(None, HALVES))
+NPZ = npz_of(False, **HALVES)
+STRONG = {"ETag": '"1"'}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        site = self.server.site
+        name = self.path.partition("?")[0][1:]
+        asked = site.asked.setdefault(name, [])
+        asked.append(self.headers["Range"])
+        self.name, self.time = name, len(asked)
+        with suppress(ConnectionError):
+            site.answers[name](self)
+
+    def log_message(self, *args):
+        pass
+
+    def wanted(self, data):
+        first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers["Range"]).groups()
+        return int(first), min(int(last) + 1 if last else len(data), len(data))
+
+    def give(self, data, headers=STRONG, *, ranges=True, cut=None, most=None, **more):
+        """Answers as a good server does; cut: breaks off after so many bytes; most: sends at
+        most so many. body, status: others. Headers of None are left out."""
+        start, end = self.wanted(data) if ranges else (0, len(data))
+        end = min(end, start + most) if most else end
+        body = more.get("body", data[start:end])
+        self.send_response_only(more.get("status", 206 if ranges else 200))
+        facts = {"Content-Length": str(end - start)}
+        if ranges:
+            facts["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+        facts |= headers
+        for name, value in facts.items():
+            if value is not None:
+                self.send_header(name, value)
+        if facts["Content-Length"] is None:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body if cut is None else body[:cut])
+        self.close_connection = True
+
+
+class Site:
+    def __init__(self):
+        self.answers, self.asked = {}, {}
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.site, self.server.daemon_threads = self, True
+        self.origin = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(
+            target=self.server.serve_forever, args=(0.01,), daemon=True
+        ).start()
+
+    def __call__(self, name, answer, *args, **options):
+        """A URL that a function answers, or such bytes."""
+        if isinstance(answer, bytes):
+            data, answer = answer, lambda h: h.give(data, *args, **options)
+        self.answers[name], self.asked[name] = answer, []
+        return f"{self.origin}/{name}"
+
+
+@pytest.fixture(scope="module")
+def _site():
+    site = Site()
+    yield site
+    site.server.shutdown()
+    site.server.server_close()
+
+
+@pytest.fixture
+def site(_site, monkeypatch):
+    monkeypatch.setattr(remote, "_LONGEST", 0.0001)
+    live = dlw.live_tensors()
+    yield _site
+    settle(live)
+
+
+def opened(url, **options):
+    return run(dlw.open(url, **options))
+
+
+def whole(url, **options):
+    with opened(url, **options) as tensor:
+        assert (tensor.dtype, tensor.shape) == ("uint32", (COUNT,))
+        assert (tensor.numpy() == NUMBERS).all()
+
+
+@contextmanager
+def fails(message, kind=BufferError):
+    with pytest.raises(kind, match=message):
+        yield
+
+
+def test_an_array_takes_one_request(site):
+    url = site("good.npy", NPY)
+    whole(url)
+    whole(url + "?secret#there")
+    assert site.asked["good.npy"] == ["bytes=0-", "bytes=0-"]
+
+
+def test_tensors_are_read_by_their_ranges_alone(site):
+    url = site("m.safetensors", SAFETENSORS)
+    asked, size = site.asked["m.safetensors"], len(SAFETENSORS)
+    start = size - 2 * COUNT
+    with opened(url) as file:
+        assert asked == ["bytes=0-131071"]
+        assert (file["b"].numpy() == HALVES["b"]).all()
+        assert asked[1:] == [f"bytes={start}-{size - 1}"]
+        file["b"].release()
+        with run(file.get_slice("b")[100:200].load()) as part:
+            assert part.numpy().tolist() == HALVES["b"][100:200].tolist()
+        assert asked[2:] == [f"bytes={start + 400}-{start + 799}"]
+        for tensor, name in zip(run(file.load()), file, strict=True):
+            assert (tensor.numpy() == HALVES[name]).all()
+            tensor.release()
+        assert asked[3:] == [f"bytes=4096-{size - 1}"], "contiguous ones share one"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_an_archive_is_read_by_its_directory_and_its_entries(site, compressed):
+    noise = np.random.default_rng(0).integers(0, 2**31, (40, 25_000), "i4")
+    data = npz_of(compressed, noise=noise, few=np.float32([1, 2, 3]))
+    url = site("a.npz", data)
+    with opened(url) as file:
+        sent = len(site.asked["a.npz"])
+        assert (file.info("noise").shape, sent <= 6) == (noise.shape, True)
+        assert (file["noise"].numpy() == noise).all()
+        assert file["few"].numpy().tolist() == [1, 2, 3]
+        part = file.get_slice("noise")[3:5]
+        if compressed:
+            with fails(r"cannot be read alone, as it is compressed.*whole=True"):
+                run(part.load())
+        else:
+            with run(part.load()) as rows:
+                assert (rows.numpy() == noise[3:5]).all()
+    assert len(site.asked["a.npz"]) <= 24
+    with (
+        opened(url, whole=True) as file,
+        run(file.get_slice("noise")[3:5].load()) as rows,
+    ):
+        assert (rows.numpy() == noise[3:5]).all()
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Content-Length": None}], ids=["length", "none"]
+)
+def test_a_server_without_ranges(site, headers):
+    options = {"ranges": False}
+    url = site("plain.npy", NPY, STRONG | headers, **options)
+    whole(url)
+    assert len(site.asked["plain.npy"]) == 1
+    with fails(r"does not support ranges: give whole=True"):
+        opened(url, part=np.s_[3:7])
+    with opened(url, part=np.s_[3:7], whole=True) as part:
+        assert part.numpy().tolist() == [3, 4, 5, 6]
+    for name, data in (("plain.npz", NPZ), ("plain.safetensors", SAFETENSORS)):
+        with opened(site(name, data, headers, **options)) as file:
+            for each in ("b", "a", "b"):
+                assert (file[each].numpy() == HALVES[each]).all()
+        assert len(site.asked[name]) == 1, "it is kept"
+
+
+def test_scattered_parts(site):
+    matrix = np.arange(2_000_000, dtype="f4").reshape(2000, 1000)
+    data = npy_of(matrix)
+    url = site("rows.npy", data)
+    with opened(url, part=np.s_[::500, :3]) as rows:
+        assert (rows.numpy() == matrix[::500, :3]).all()
+    assert len(site.asked["rows.npy"]) == 4, "the first row came with the header"
+    with fails(r"scattered: for 8000 bytes, \d+ would be read; load contiguous rows"):
+        opened(url, part=np.s_[:, 0])
+    with opened(url, part=np.s_[:, 0], whole=True) as column:
+        assert (column.numpy() == matrix[:, 0]).all()
+    weak = site("weak.npy", data, {})
+    with fails(r"with one request, as no strong ETag is visible"):
+        opened(weak, part=np.s_[::999, :3])
+    with opened(weak, part=np.s_[::999, :3], whole=True) as rows:
+        assert (rows.numpy() == matrix[::999, :3]).all()
+    assert len(site.asked["weak.npy"]) == 3, (
+        "one for the header, of two opens, one for the rows"
+    )
+
+
+def test_one_that_gives_nothing_is_given_up(site):
+    def answer(h):
+        h.give(NPY, cut=1000 if h.time == 1 else 0)
+
+    url = site("for%20ever", answer)
+    with fails(
+        rf"^{site.origin}/for%20ever could not be read, after 5 tries: .*ended after byte"
+    ):
+        opened(url.replace("%20", " "), format="npy")
+    assert site.asked["for%20ever"] == ["bytes=0-", *[f"bytes=1000-{len(NPY) - 1}"] * 4]
+
+
+def test_tries_are_counted_from_the_last_byte_and_wait_longer(site, monkeypatch):
+    waits = []
+    monkeypatch.setattr(remote, "_LONGEST", 5)
+    monkeypatch.setattr(remote.time, "sleep", waits.append)
+    whole(site("slow", lambda h: h.give(NPY, cut=80_000 if h.time % 3 == 1 else 0)))
+    assert waits == [min(0.1 * 2**i, 5) for i in range(len(site.asked["slow"]) - 1)]
+    assert len(waits) == 3 * (len(NPY) // 80_000)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda h: h.give(NPY, cut=1),
+        lambda h: h.give(NPY, {}, cut=1),
+        lambda h: h.give(NPY, most=1),
+        lambda h: h.give(NPY, {}, most=1),
+        lambda h: h.give(NPY, status=503),
+        lambda h: h.connection.close(),
+    ],
+    ids=["breaks", "breaks, no ETag", "a byte", "a byte, no ETag", "busy", "silent"],
+)
+def test_a_server_does_not_set_the_pace(site, answer):
+    url = site("pace", answer)
+    with fails(r"could not be read, after \d+ tries"):
+        opened(url)
+    assert 5 <= len(site.asked["pace"]) <= 65
+
+
+def test_busy_servers_and_errors(site):
+    whole(site("busy", lambda h: h.give(NPY, status=503 if h.time == 1 else 206)))
+    for status in (403, 404, 410, 204):
+        url = site("no", NPY, status=status)
+        with fails(rf"^{site.origin}/no: {status}"):
+            opened(url + "?secret")
+        assert len(site.asked["no"]) == 1
+    with fails(r"^http://127.0.0.1:1/x could not be read, after 5 tries: .*refused"):
+        opened("http://127.0.0.1:1/x?secret")
+    for url in ("ftp://host/x.npy", "blob:x", "http://", "http://me:secret@host/x"):
+        with fails("does not read this URL here") as told:
+            opened(url)
+        assert "secret" not in str(told)
+    empty = {"Content-Range": "bytes */0"}
+    url = site("empty", b"", STRONG | empty, status=416)
+    with opened(url, dtype="float32") as tensor:
+        assert tensor.shape == (0,)
+
+
+def test_data_urls():
+    coded = base64.b64encode(NPY).decode()
+    whole(f"data:application/octet-stream;base64,{coded}")
+
+
+def test_redirects(site):
+    def to(where):
+        def answer(h):
+            h.send_response(302)
+            h.send_header("Location", where)
+            h.send_header("Content-Length", "0")
+            h.end_headers()
+
+        return answer
+
+    site("end.npy", NPY)
+    whole(
+        site("first", to("second?x")) + "?y" if site("second", to("/end.npy")) else ""
+    )
+    assert site.asked["end.npy"] == site.asked["first"] == ["bytes=0-"]
+    for where in ("round", "file:///etc/passwd"):
+        with fails(r"/round: 302"):
+            opened(site("round", to(where)))
+
+
+ANOTHER = NPY[:-1] + b"?"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"ETag": '"1"'}, {"ETag": '"2"'}),
+        ({"ETag": 'W/"1"'}, {"ETag": 'W/"2"'}),
+        ({"Last-Modified": "1"}, {"Last-Modified": "2"}),
+        ({}, {"Content-Range": f"bytes 0-{len(NPY) - 1}/{len(NPY) + 1}"}),
+        ({}, {}),
+    ],
+)
+def test_a_file_that_changed(site, first, second):
+    def answer(h):
+        if h.time == 1:
+            h.give(NPY, first, cut=200_000)
+        else:
+            at = h.wanted(NPY)[0]
+            fixed = {k: v.replace(" 0-", f" {at}-") for k, v in second.items()}
+            h.give(ANOTHER if first else NPY[:150_000] + b"?" + NPY[150_001:], fixed)
+
+    with fails("changed while it was read"):
+        opened(site("changed", answer))
+    assert len(site.asked["changed"]) == 2
+
+
+def test_a_file_that_changes_between_loads(site):
+    etag = {"ETag": '"1"'}
+    with opened(site("m.safetensors", lambda h: h.give(SAFETENSORS, etag))) as file:
+        file["a"].release()
+        etag["ETag"] = '"2"'
+        with fails('etag: "1", then "2"'):
+            _ = file["b"]
+
+
+def test_a_server_that_has_no_ranges_any_more(site):
+    url = site("m.safetensors", lambda h: h.give(SAFETENSORS, ranges=h.time == 1))
+    with opened(url) as file, fails("no longer supports ranges"):
+        _ = file["b"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(
+            "bytes 4-{end}/{n}",
+            "bytes -4-{end}/{n}",
+            "bytes 0--1/{n}",
+            "bytes 0-{n}/{n}",
+        ),
+        *("bytes 0-{end}/x", "bytes 0-{end}/18446744073709551616", "bytes 0-{end}/*"),
+        *("pages 1-2/3", None),
+    ],
+)
+def test_a_wrong_content_range(site, given):
+    wrong = given and given.format(n=len(NPY), end=len(NPY) - 1)
+    with fails(r"was asked for bytes=0- and says that it sends"):
+        opened(site("wrong", NPY, {"Content-Range": wrong}))
+    assert len(site.asked["wrong"]) == 1
+
+
+def test_the_whole_file_in_place_of_a_range(site):
+    for headers, message in (
+        ({}, "says that it sends"),
+        ({"Content-Length": None}, "sends more than the"),
+    ):
+
+        def answer(h, headers=headers):
+            if h.time == 1:
+                return h.give(SAFETENSORS)
+            length = {"Content-Length": str(len(SAFETENSORS))} | headers
+            return h.give(SAFETENSORS, STRONG | length, body=SAFETENSORS)
+
+        with opened(site("lies.safetensors", answer)) as file:
+            for name in "ba":
+                with fails(message):
+                    _ = file[name]
+
+
+def test_ranges_without_a_length(site, monkeypatch):
+    monkeypatch.setattr(remote, "_UNCOUNTED", 100_000)
+    hidden = STRONG | {"Content-Length": None}
+    with opened(site("m.safetensors", SAFETENSORS, hidden)) as file:
+        assert (file["b"].numpy() == HALVES["b"]).all()
+    whole(
+        site(
+            "a.npy", lambda h: h.give(NPY, hidden, cut=300_000 if h.time == 1 else None)
+        )
+    )
+
+
+@pytest.mark.parametrize("headers", [STRONG, {}])
+def test_parts_of_fewer_bytes(site, headers):
+    whole(site("parts", NPY, headers, most=100_000))
+    first, second = site.asked["parts"][:2]
+    place = 100_000 if headers else 100_000 - 2048
+    assert (first, second) == ("bytes=0-", f"bytes={place}-{len(NPY) - 1}")
+
+
+def test_what_servers_send_in_place_of_a_file(site):
+    page = b"\xef\xbb\xbf\n <!DOCTYPE html><html>Log in</html>".ljust(80)
+    pointer = b"version https://git-lfs.github.com/spec/v1\nsize 12\n".ljust(80)
+    for name in ("w.npy", "w.safetensors", "w.npz", "w.bin"):
+        for data, why in ((page, "web page"), (pointer, "Git LFS")):
+            url = site(name, data)
+            for options in ({}, {"dtype": "uint8"}):
+                with fails(why):
+                    opened(url, **options)
+            with opened(url, dtype="uint8", format="raw") as tensor:
+                assert tensor.tobytes() == data
+    typed = STRONG | {"Content-Type": "text/html"}
+    with fails("web page"):
+        opened(site("typed", NPY[128:], typed), dtype="uint32")
+    whole(site("typed.npy", NPY, typed))
+    packed = gzip.compress(NPY)
+    with fails("compressed .Content-Encoding: gzip"):
+        opened(site("gzip", packed, {"Content-Encoding": "gzip"}, ranges=False))
+
+
+def test_a_sharded_model(site):
+    shards = [run(dlw.save(None, {name: HALVES[name]})) for name in "ab"]
+    for name, data in zip("ab", shards, strict=True):
+        site(f"{name}.safetensors", data)
+    index = {"weight_map": {name: f"{name}.safetensors" for name in "ab"}}
+    with opened(site("model.index.json", json.dumps(index).encode())) as model:
+        a, b = run(model.load())
+        assert (np.concatenate([a.numpy(), b.numpy()]) == NUMBERS).all()
+    for tensor in (a, b):
+        tensor.release()
+    site("b.safetensors", shards[1], status=404)
+    with fails("/b.safetensors: 404"):
+        opened(f"{site.origin}/model.index.json")
+
+
+# --- versions: a file that a server replaces -----------------------------------------------
+
+
+@contextmanager
+def suppress_change():
+    try:
+        yield
+    except BufferError as error:
+        if "changed while it was read" not in str(error):
+            raise
+
+
+DATE = "Mon, 01 Jan 2024 00:00:0"
+VALIDATORS = {
+    "none": lambda version, time: {},
+    "a weak ETag": lambda version, time: {"ETag": 'W/"1"'},
+    "a date of the same second": lambda version, time: {
+        "Last-Modified": f"{DATE}0 GMT",
+        "Date": f"{DATE}0 GMT",
+    },
+    "a strong ETag": lambda version, time: {"ETag": f'"{version}"'},
+    "a strong date": lambda version, time: {
+        "Last-Modified": f"{DATE}{version} GMT",
+        "Date": f"{DATE}9 GMT",
+    },
+    "a strong ETag at first": lambda version, time: {
+        "ETag": '"0"' if time == 1 else 'W/"0"'
+    },
+    "an ETag at first": lambda version, time: {"ETag": '"0"'} if time == 1 else {},
+    "an ETag later": lambda version, time: (
+        {} if time == 1 else {"ETag": f'"{version}"'}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["breaks", "parts", "no ranges"])
+@pytest.mark.parametrize("which", VALIDATORS)
+def test_what_is_read_is_one_version_or_an_error(site, kind, which):
+    chance, outcomes = random.Random(3), {"first": 0, "second": 0, "error": 0}
+    first = npy_of(NUMBERS[:20_000])
+    for _ in range(20):
+        other = NUMBERS[:20_000] + (1 if chance.random() < 0.5 else 0)
+        other[chance.randrange(20_000)] = 7
+        versions = [first, npy_of(other.astype("u4"))]
+        same, last = chance.random() < 0.3, chance.randrange(4)
+        cuts = [chance.randrange(10_000, 40_000) for _ in range(4)]
+        most = chance.randrange(5000, 45_000)
+
+        def answer(h):
+            version = 0 if same or h.time <= last + 1 else 1  # noqa: B023
+            cut = cuts[h.time - 1] if kind != "parts" and h.time <= 4 else None  # noqa: B023
+            some = {"most": most} if kind == "parts" else {}  # noqa: B023
+            headers = VALIDATORS[which](version, h.time)
+            h.give(
+                versions[version], headers, ranges=kind != "no ranges", cut=cut, **some
+            )
+
+        url = site("random.npy", answer)
+        found, how = None, nullcontext() if same else suppress_change()
+        with how, opened(url) as tensor:
+            found = tensor.tobytes()
+        if found is None:
+            outcomes["error"] += 1
+            continue
+        contents = [each[128:] for each in versions]
+        # Only the ends of parts can be compared.
+        if found not in contents:
+            assert kind == "parts" or "at first" in which
+        else:
+            outcomes["first" if found == contents[0] else "second"] += 1
+    assert outcomes["first"] > 2, outcomes
+
+
+# --- tasks -----------------------------------------------------------------------------------
+
+
+def test_other_tasks_run_and_two_readers_do_not_wait_for_each_other(site):
+    both = threading.Barrier(2, timeout=20)
+
+    def answer(h):
+        both.wait()
+        h.give(NPY)
+
+    async def work():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.ensure_future(tick())
+        urls = site("one.npy", answer), site("two.npy", answer)
+        told = []
+        found = await asyncio.gather(
+            *(dlw.open(url, progress=lambda *n: told.append(n)) for url in urls)
+        )
+        ticking.cancel()
+        assert ticks > 1
+        assert told[-1] == (4 * COUNT, 4 * COUNT)
+        for tensor in found:
+            with tensor:
+                assert (tensor.numpy() == NUMBERS).all()
+
+    asyncio.run(work())
+
+
+def test_two_readers_of_one_file(site):
+    many = {f"t{i}": NUMBERS + i for i in range(4)}
+
+    async def work(url):
+        with await dlw.open(url) as file:
+            parts = [file.get_slice(name)[9::2].load() for name in many] + [
+                file.load(*many)
+            ]
+            *parts, all_of = await asyncio.gather(*parts)
+            for i, (part, tensor) in enumerate(zip(parts, all_of, strict=True)):
+                assert (part.numpy() == NUMBERS[9::2] + i).all()
+                assert (tensor.numpy() == NUMBERS + i).all()
+                part.release()
+                tensor.release()
+
+    asyncio.run(work(site("many.safetensors", run(dlw.save(None, many)))))
+    asyncio.run(work(site("many.npz", npz_of(False, **many))))
+
+
+@pytest.mark.parametrize("sends", [None, 0, 200_000], ids=["silent", "headers", "some"])
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+def test_a_server_that_stalls_is_left(site, sends, how):
+    reached, ended = threading.Event(), threading.Event()
+
+    def answer(h):
+        if sends is not None:
+            h.give(NPY, cut=sends)
+        reached.set()
+        ended.wait(30)
+
+    url = site("stalls.npy", answer)
+
+    async def cancelled():
+        task = asyncio.ensure_future(dlw.open(url))
+        await asyncio.to_thread(reached.wait)
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    began = time.monotonic()
+    try:
+        if how == "cancel":
+            asyncio.run(cancelled())
+        else:
+
+            def interrupt():
+                reached.wait()
+                os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                opened(url)
+            thread.join()
+    finally:
+        ended.set()
+    assert time.monotonic() - began < 10
+
+
+def test_a_file_that_is_closed_ends(site):
+    file = opened(site("m.safetensors", SAFETENSORS))
+    part = file.get_slice("b")[3:]
+    file.close()
+    with fails("was closed", dlw.ReleasedError):
+        run(part.load())
+    assert len(site.asked["m.safetensors"]) == 1
