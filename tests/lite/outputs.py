@@ -28,7 +28,7 @@ RULES = {
         "-9.1 to 9.0",
     ),
     "whose memory it is: on the desktop onnxruntime's stays on the CPU": (
-        r"(memory of</th><td align='left'>)(?:the creator of the GPUBuffer|dlpack_web, in its pool)",
+        r"(memory of</div></th><td><div align='left'>)(?:the creator of the GPUBuffer|dlpack_web, in its pool)",
         r"\1OWNER",
     ),
     "elements of photographs and models: JPEG decoders round differently, CPUs train others": (

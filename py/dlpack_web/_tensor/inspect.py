@@ -11,7 +11,7 @@ from .. import _core
 from .._backends import is_loaded, stats
 from .._core import ReleasedError
 from .._layout.text import type_of
-from .show import escape, memory_of, size_of
+from .show import cell, escape, memory_of, size_of
 from .tensor import Tensor
 
 CO_OPTIMIZED = 1  # flag of code objects: local variables are not in a dict
@@ -134,8 +134,7 @@ class Report:
 
 def _table(head: list[str], rows: list[list[Any]]) -> str:
     def line(tag: str, cells: list[Any]) -> str:
-        texts = (f"<{tag} align='left'>{escape(str(cell))}</{tag}>" for cell in cells)
-        return f"<tr>{''.join(texts)}</tr>"
+        return f"<tr>{''.join(cell(tag, escape(str(each))) for each in cells)}</tr>"
 
     return (
         f"<table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table>"

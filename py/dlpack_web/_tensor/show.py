@@ -25,6 +25,7 @@ SAMPLES = 1 << 16  # elements that a picture samples
 SIDE = 96  # pixels of a thumbnail, at most
 BINS = 32
 SHOWN = 12  # elements that a repr shows, or less of each axis
+_WIDE = " colspan='2'"
 
 
 def escape(text: str) -> str:
@@ -32,6 +33,12 @@ def escape(text: str) -> str:
     from html import escape
 
     return escape(text)
+
+
+def cell(tag: str, inside: str, more: str = "") -> str:
+    """A cell of a table. JupyterLab's styles align cells to the right, but not a block in
+    them; pages may forbid styles."""
+    return f"<{tag}{more}><div align='left'>{inside}</div></{tag}>"
 
 
 def html(
@@ -44,8 +51,7 @@ def html(
     last rows, a thumbnail of images; else the elements, and a histogram (of numbers)
     or a text instead."""
     rows = "".join(
-        f"<tr><th align='left'>{escape(name)}</th>"
-        f"<td align='left'>{escape(value)}</td></tr>"
+        f"<tr>{cell('th', escape(name))}{cell('td', escape(value))}</tr>"
         for name, value in facts.items()
     )
     if isinstance(picture, str):
@@ -55,12 +61,10 @@ def html(
     else:
         shown = _histogram(picture)
     if elements:
-        rows += (
-            f"<tr><td align='left' colspan='2'><pre>{escape(elements)}</pre></td></tr>"
-        )
+        rows += f"<tr>{cell('td', f'<pre>{escape(elements)}</pre>', _WIDE)}</tr>"
     return (
         f"<div><table cellpadding='4'><caption>{escape(title)}</caption>{rows}"
-        f"<tr><td align='left' colspan='2'>{shown}</td></tr></table></div>"
+        f"<tr>{cell('td', shown, _WIDE)}</tr></table></div>"
     )
 
 
@@ -162,6 +166,7 @@ def _thin(array: Array) -> Array:
 
 # Bytes that a picture may read back from a GPU.
 _PICTURE_BYTES = 256 << 10
+TOO_LARGE = "on the GPU, and too large to read back only for display: await t.to_host()"
 
 
 def repr_elements(tensor: Tensor) -> str:
@@ -218,7 +223,7 @@ def picture(tensor: Tensor) -> Array | str:
         return "no elements"
     if not tensor.device.is_host:
         if tensor.nbytes > _PICTURE_BYTES:
-            return "on the GPU, and too large to read back only for display: await t.to_host()"
+            return TOO_LARGE
         if not owner_of(tensor).can_block():
             return "on the GPU: await t.to_host()"
     try:

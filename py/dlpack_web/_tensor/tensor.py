@@ -408,6 +408,8 @@ class Tensor(ArrowExport, Facts):
             facts, picture = show.table(self), show.picture(self)
             if self.device.is_host or isinstance(picture, str):
                 elements = show.elements(self, picture)
+                if elements and picture is show.TOO_LARGE:  # its ends were read
+                    picture = "all elements: await t.to_host()"
             else:  # what was read shows both
                 with share(picture) as read:
                     elements = show.elements(read)

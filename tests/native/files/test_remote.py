@@ -497,14 +497,13 @@ def test_what_is_read_is_one_version_or_an_error(site, kind, which):
         cuts = [chance.randrange(10_000, 40_000) for _ in range(4)]
         most = chance.randrange(5000, 45_000)
 
-        def answer(h):
-            version = 0 if same or h.time <= last + 1 else 1  # noqa: B023
-            cut = cuts[h.time - 1] if kind != "parts" and h.time <= 4 else None  # noqa: B023
-            some = {"most": most} if kind == "parts" else {}  # noqa: B023
+        def answer(h, versions=versions, same=same, last=last, cuts=cuts, most=most):
+            version = 0 if same or h.time <= last + 1 else 1
+            cut = cuts[h.time - 1] if kind != "parts" and h.time <= 4 else None
+            some = {"most": most} if kind == "parts" else {}
             headers = VALIDATORS[which](version, h.time)
-            h.give(
-                versions[version], headers, ranges=kind != "no ranges", cut=cut, **some
-            )
+            ranges = kind != "no ranges"
+            h.give(versions[version], headers, ranges=ranges, cut=cut, **some)
 
         url = site("random.npy", answer)
         found, how = None, nullcontext() if same else suppress_change()

@@ -34,7 +34,7 @@ def test_tensors_are_found_by_name():
     html = report._repr_html_()
     for fact in ("layers[0]", "float32", "(2, 3)", "48 B"):
         assert f">{fact}<" in html
-    heads = re.findall(r"<th[^>]*>([^<]*)</th>", html)
+    heads = re.findall(r"<th><div[^>]*>([^<]*)</div>", html)
     assert heads[:6] == ["held by", "dtype", "shape", "device", "size", "memory of"]
     x.release()
     y.release()
@@ -44,7 +44,7 @@ def test_tensors_are_found_by_name():
 def test_counts_of_a_device_are_not_shown_as_bytes():
     facts = dict.fromkeys(DEVICE_FACTS, 7)
     html = Report([], 0, 0, [{"device": "d"} | facts])._repr_html_()
-    shown = dict(re.findall(r"<td[^>]*>(\w+)</td><td[^>]*>([^<]*)</td>", html))
+    shown = dict(re.findall(r"'>(\w+)</div></td><td><div[^>]*>([^<]*)</div>", html))
     counts = {"buffers", "created", "reused", "copies", "taken"}
     assert {name for name, text in shown.items() if text == "7"} == counts
     assert {name for name, text in shown.items() if text == "7 B"} == {*facts} - counts

@@ -68,7 +68,10 @@ def test_owner_is_told():
         (ours, "dlpack_web"),
     ):
         with made:
-            assert f"memory of</th><td align='left'>{owner}<" in made._repr_html_()
+            assert (
+                f"memory of</div></th><td><div align='left'>{owner}<"
+                in made._repr_html_()
+            )
 
 
 def test_reports_are_one_block():
@@ -76,7 +79,17 @@ def test_reports_are_one_block():
     with dlw.from_dlpack(np.zeros(3)) as tensor:
         text = dlw.inspect({"x": tensor})._repr_html_()
     Checker().feed(text)
-    assert re.fullmatch("<div>(?:(?!</?div>).)*</div>", text)
+    outside = re.sub("<div align='left'>(?:(?!</?div>).)*</div>", "", text)
+    assert re.fullmatch("<div>(?:(?!</?div>).)*</div>", outside)
+
+
+def test_cells_are_left_aligned_whatever_the_styles_of_the_page():
+    """JupyterLab's styles say `td, th, tr { text-align: right }`."""
+    with dlw.from_dlpack(np.zeros(3)) as tensor:
+        for text in (tensor._repr_html_(), dlw.inspect({"x": tensor})._repr_html_()):
+            cells = re.findall(r"<t[hd][^>]*>(.{0,18})", text)
+            assert len(cells) > 5
+            assert set(cells) == {"<div align='left'>"}
 
 
 def test_plain_text_stays_as_it_is():
