@@ -96,6 +96,7 @@ async def off(function: Callable[..., Any], *args: Any) -> Any:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([done], timeout=0.1)
         done.exception()
+        del done  # its traceback has memory, and the traceback of this has the frame
         raise
 
 

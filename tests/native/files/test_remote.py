@@ -8,17 +8,16 @@ import io
 import json
 import os
 import random
-import re
 import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager, nullcontext, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 from conftest import run, settle
+from url_site import STRONG, Site, npy_of
 
 import dlpack_web as dlw
 
@@ -32,12 +31,6 @@ NUMBERS = np.arange(COUNT, dtype="u4")
 HALVES = {"a": NUMBERS[: COUNT // 2], "b": NUMBERS[COUNT // 2 :]}
 
 
-def npy_of(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
 def npz_of(compressed, **arrays):
     file = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(file, **arrays)
@@ -47,65 +40,6 @@ def npz_of(compressed, **arrays):
 NPY = npy_of(NUMBERS)
 SAFETENSORS = run(dlw.save(None, HALVES))
 NPZ = npz_of(False, **HALVES)
-STRONG = {"ETag": '"1"'}
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        site = self.server.site
-        name = self.path.partition("?")[0][1:]
-        asked = site.asked.setdefault(name, [])
-        asked.append(self.headers["Range"])
-        self.name, self.time = name, len(asked)
-        with suppress(ConnectionError):
-            site.answers[name](self)
-
-    def log_message(self, *args):
-        pass
-
-    def wanted(self, data):
-        first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers["Range"]).groups()
-        return int(first), min(int(last) + 1 if last else len(data), len(data))
-
-    def give(self, data, headers=STRONG, *, ranges=True, cut=None, most=None, **more):
-        """Answers as a good server does; cut: breaks off after so many bytes; most: sends at
-        most so many. body, status: others. Headers of None are left out."""
-        start, end = self.wanted(data) if ranges else (0, len(data))
-        end = min(end, start + most) if most else end
-        body = more.get("body", data[start:end])
-        self.send_response_only(more.get("status", 206 if ranges else 200))
-        facts = {"Content-Length": str(end - start)}
-        if ranges:
-            facts["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
-        facts |= headers
-        for name, value in facts.items():
-            if value is not None:
-                self.send_header(name, value)
-        if facts["Content-Length"] is None:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body if cut is None else body[:cut])
-        self.close_connection = True
-
-
-class Site:
-    def __init__(self):
-        self.answers, self.asked = {}, {}
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.site, self.server.daemon_threads = self, True
-        self.origin = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(
-            target=self.server.serve_forever, args=(0.01,), daemon=True
-        ).start()
-
-    def __call__(self, name, answer, *args, **options):
-        """A URL that a function answers, or such bytes."""
-        if isinstance(answer, bytes):
-            data, answer = answer, lambda h: h.give(data, *args, **options)
-        self.answers[name], self.asked[name] = answer, []
-        return f"{self.origin}/{name}"
 
 
 @pytest.fixture(scope="module")
