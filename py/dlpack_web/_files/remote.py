@@ -588,22 +588,21 @@ class _Span:
             "bytes than before): open it again"
         )
 
-    def retrying(self, work: Callable[[], Any]) -> Any:
+    def retrying(self, function: Callable[[], Any]) -> Any:
         while True:
             try:
-                return work()
+                return function()
             except (_BrokenError, OSError, HTTPException) as error:
                 self.close()
-                self._pause(error)
+                if (work := _WORK.get()) and work.stopped.is_set():
+                    raise
+                self._pause(error, work)
             if self._validator is None:
                 self._compare(self.at - self._start, self._sum)
             else:
                 self._compare(0, 0)
 
-    def _pause(self, error: Exception) -> None:
-        work = _WORK.get()
-        if work and work.stopped.is_set():
-            raise error
+    def _pause(self, error: Exception, work: _Work | None) -> None:
         self._count += 1
         if self._count > _RETRIES or self._all >= _IN_ALL:
             tries = max(self._count, self._all + 1)

@@ -17,12 +17,13 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 import pytest
 from conftest import run, settle
-from url_site import STRONG, Site, npy_of
 
 import dlpack_web as dlw
 
 if sys.platform == "emscripten":
     pytest.skip("JavaScript reads URLs", allow_module_level=True)
+
+from url_site import STRONG, Site, npy_of
 
 from dlpack_web._files import remote
 
@@ -538,6 +539,7 @@ def test_a_server_that_stalls_is_left(site, sends, how):
 
             def interrupt():
                 reached.wait()
+                time.sleep(0.1)
                 os.kill(os.getpid(), signal.SIGINT)
 
             thread = threading.Thread(target=interrupt)
