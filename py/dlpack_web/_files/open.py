@@ -744,7 +744,7 @@ class _LocalInside:
         return _waits(self.infos[name], how)
 
     def expect(self, names: list[str]) -> None:
-        """Tensors of a file at a URL that are loaded next."""
+        # tensors of a file at a URL that are loaded next
         if not isinstance(self._source, Archive):
             entries = [self._entries[name] for name in names]
             self._source.expect([each for each in entries if isinstance(each, Entry)])

@@ -126,10 +126,10 @@ class InferenceSession(RefusedMethods):
                 source, self._options, providers, provider_options
             )
         except ProvidersError as error:
-            # onnxruntime prints the same messages.
+            opened = await open_model(source, self._options, [CPU_PROVIDER], None)
+            # onnxruntime prints the same messages, also before an error of the CPU.
             print(f"EP Error {error} when using {providers}")
             print(f"Falling back to ['{CPU_PROVIDER}'] and retrying.")
-            opened = await open_model(source, self._options, [CPU_PROVIDER], None)
         self._use(opened)
 
     def _use(self, opened: Opened) -> None:

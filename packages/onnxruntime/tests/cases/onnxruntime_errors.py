@@ -99,6 +99,9 @@ def test_providers(capsys):
         s = ort.InferenceSession(doubling(), providers=given)
         assert s.get_providers() == CPU
         assert "EP Error 'providers' values must be either strings or" in told()
+    with pytest.raises(Exception, match="odel"):  # of the CPU, too
+        ort.InferenceSession(b"no model", providers=[5])
+    assert told() == ""
     ort.InferenceSession(doubling(), providers=CPU, provider_options=[{}, {}])
     assert "should be the same length" in told()
     with pytest.warns(UserWarning, match="must be a list of names"):
