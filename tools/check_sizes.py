@@ -19,7 +19,7 @@ SOURCE = ROOT / "js" / "dist"
 BUDGETS = {
     "core_js_gzip": 14_336,
     "js_gzip": 44_150,
-    "wheel": 243_000,
+    "wheel": 244_000,
     # With what kernels on servers have of the page: its script, and the driver.
     "wheels": 410_000,
 }

@@ -5,9 +5,6 @@ array or a GPUBuffer. Nothing is copied unless the docstring says so. In CPython
 a browser everything but JavaScript works; WebGPU then needs the package wgpu.
 """
 
-import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 try:
     from . import _core  # noqa: F401 - only to see whether it loads
 except ImportError as error:
@@ -71,10 +68,3 @@ __all__ = [
     "to_js",
     "webgpu",
 ]
-
-if not _TYPE_CHECKING:  # or type checkers would find every name
-
-    def __getattr__(name: str) -> object:
-        text = _moved.way(f"{__name__}.{name}")
-        text = text or f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(text, name=name, obj=_sys.modules[__name__])

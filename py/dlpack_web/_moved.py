@@ -1,6 +1,5 @@
 """Modules that are packages beside dlpack_web now: importing one says what to install,
-until 1.0. And names of dlpack_web.webgpu: importing one from dlpack_web, or reading it
-there, says where it is."""
+until 1.0. And names of dlpack_web.webgpu: importing one from dlpack_web says where it is."""
 
 import sys
 from typing import Any
@@ -17,22 +16,18 @@ MOVED = {
 WEBGPU = {f"dlpack_web.{name}": f"dlpack_web.webgpu.{name}" for name in webgpu.__all__}
 
 
-def way(name: str) -> str | None:
-    """Where a name is now; None if it was never here."""
-    if name in WEBGPU:
-        return f"there is no {name}: use {WEBGPU[name]}"
-    if name not in MOVED:
-        return None
-    package = MOVED[name].partition(".")[0].replace("_", "-")
-    return f"{name} is in the package {package} now: install that, and import {MOVED[name]}"
-
-
 class Finder:
     """The last one on sys.meta_path."""
 
     def find_spec(self, name: str, *_: Any) -> None:
-        if text := way(name):
-            raise ImportError(text)
+        if name in WEBGPU:
+            raise ImportError(f"there is no {name}: use {WEBGPU[name]}")
+        if name in MOVED:
+            package = MOVED[name].partition(".")[0].replace("_", "-")
+            raise ImportError(
+                f"{name} is in the package {package} now: install that, and import "
+                f"{MOVED[name]}"
+            )
 
 
 sys.meta_path.append(Finder())

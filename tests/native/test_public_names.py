@@ -68,16 +68,8 @@ def test_modules_that_are_imported_later(host_python):
 )
 @pytest.mark.parametrize("line", ["import dlpack_web.", "from dlpack_web import "])
 def test_a_module_that_moved_says_what_to_install(line, name, package):
-    way = f"package dlpack-web-{package} now: install that, and import dlpack_web_{package}"
-    with pytest.raises(ImportError, match=way):
+    with pytest.raises(
+        ImportError,
+        match=f"package dlpack-web-{package} now: install that, and import dlpack_web_{package}",
+    ):
         exec(line + name, {})  # noqa: S102
-    with pytest.raises(AttributeError, match=way):
-        getattr(dlw, name)
-
-
-def test_a_name_that_there_is_not_says_where_it_is():
-    with pytest.raises(AttributeError, match=r"use dlpack_web\.webgpu\.Kernel$"):
-        dlw.Kernel  # noqa: B018
-    with pytest.raises(AttributeError, match="has no attribute 'Tensr'") as found:
-        dlw.Tensr  # noqa: B018
-    assert (found.value.name, found.value.obj) == ("Tensr", dlw)
