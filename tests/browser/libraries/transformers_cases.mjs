@@ -170,7 +170,7 @@ export async function a_model_without_the_session_options_is_found_out(context) 
     const net = await loadModel({ transformers, session_options: {} });
     const x = upload(context, range(4), device);
     const give = () => toTransformers(transformers, x);
-    if (major === 4) await throws(give, "DeviceError", /pass all sessions what useDevice/);
+    if (major === 4) await throws(give, "DeviceError", /pass its result to all sessions/);
     else give().dispose(); // its onnxruntime-web has one device for all
     await net.dispose();
     await useDevice(transformers, device); // that session is gone
