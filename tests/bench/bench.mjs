@@ -63,6 +63,8 @@ function plan(quick) {
 
 /** The rows of exchange.py, which bench.py measures natively as well. */
 async function pythonRows(pyodide, quick) {
+  const wire = (await (await fetch("/wheel/packages.json")).json())["dlpack-web-page"];
+  await pyodide.loadPackage(`/wheel/${wire}`, { messageCallback() {} });
   const module = await (await fetch(new URL("exchange.py", import.meta.url))).text();
   pyodide.FS.writeFile("exchange.py", module);
   const measure = pyodide.runPython("import exchange\nexchange.measure");
