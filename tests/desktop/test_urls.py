@@ -74,6 +74,12 @@ def test_an_upload_that_is_left_ends(site):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        for _ in range(
+            100
+        ):  # the thread that read lets go of them after the task has ended
+            if dlw.live_tensors() == live:
+                break
+            await asyncio.sleep(0.05)
         assert dlw.live_tensors() == live
         assert not ended.is_set()
 
