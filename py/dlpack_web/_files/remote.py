@@ -44,10 +44,8 @@ _HEAD = 4096  # its first bytes, which are kept
 _AHEAD = 1 << 14  # bytes of the first request at another place of an archive
 _OVERLAP = 2048  # bytes that are compared where an answer ends, and the next one begins
 _OVERHEAD = 1 << 16  # bytes that take as long as one more request
-_WASTE, _REQUESTS = (
-    1 << 20,
-    128,
-)  # bytes read in vain for a small part, requests for one
+_WASTE = 1 << 20  # bytes read in vain for a small part
+_REQUESTS = 128  # for one part
 _CHUNK = 1 << 18
 _ALL = 1 << 62
 _TIMEOUT = 60  # seconds without a byte, after which a connection counts as lost

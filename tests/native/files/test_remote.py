@@ -252,7 +252,7 @@ def test_redirects(site):
         site("first", to("second?x")) + "?y" if site("second", to("/end.npy")) else ""
     )
     assert site.asked["end.npy"] == site.asked["first"] == ["bytes=0-"]
-    for where in ("round", "file:///etc/passwd"):
+    for where in ("round", "file:///etc/passwd", "ftp://localhost/x.npy"):
         with fails(r"/round: 302"):
             opened(site("round", to(where)))
 
