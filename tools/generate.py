@@ -115,11 +115,7 @@ export const DTYPES = [
 {each(DTYPES, '["{name}", {number}, {bits}{view}],')}
 ] as const;
 {export("What to use instead, and the names that a Tensor lacks.", f"INSTEAD: {STRINGS}", INSTEAD["js"])}"""
-FILES["js/src/webgpu/hints/generated.ts"] = export(
-    "Options of a request by WebGPU's names in its descriptor.",
-    f"REQUEST: {STRINGS}",
-    HINTS["request"],
-) + export(
+FILES["js/src/webgpu/errors/generated.ts"] = export(
     "What lines of other languages have, and the WGSL for it.",
     f"HELP: {STRINGS}",
     HINTS["wgsl"],
@@ -182,7 +178,8 @@ FILES["js/src/pyodide/generated.ts"] = (
 export const shippedWheel = () => new URL("../../../dist/{WHEEL}", import.meta.url);
 """
 )
-FILES["js/src/webgpu/generated.ts"] = f"""\
+FILES["js/src/webgpu/device/generated.ts"] = f"""\
+{export("Options of a request by WebGPU's names in its descriptor.", f"REQUEST: {STRINGS}", HINTS["request"])}
 /** WebGPU's limits, by their names in `GPUSupportedLimits`. */
 export type LimitName = {each(WEBGPU["limits"], "'{_}'", " | ")};
 /** Requested by default. */

@@ -14,7 +14,8 @@ const LAZY = [
   "pyodide/names.js",
   "webgpu/lazy.js",
 ];
-const INDEX = 'import "../webgpu/transfer.js";\nexport * as webgpu from "../webgpu/index.js";\n';
+const INDEX =
+  'import "../webgpu/buffers/transfer.js";\nexport * as webgpu from "../webgpu/index.js";\n';
 
 for (const name of LAZY) {
   const file = join(process.argv[2], name);

@@ -337,8 +337,9 @@ static int describe_arguments(PyObject *args) {
 
 /* The numbers in `call.key` are the same for the same call alone: how many there are,
  * how many arguments; of each the serial number of the tensor, or 0 for a number; the
- * options. JavaScript caches calls by them (js/src/webgpu/cache.ts). These functions
- * run no other code, and leave no exception. They return 0 for a call without a key. */
+ * options. JavaScript caches calls by them (js/src/webgpu/kernels/cache.ts). These
+ * functions run no other code, and leave no exception. They return 0 for a call without
+ * a key. */
 
 static int add(int64_t number) {
   if (call.key[0] >= (double)KEY) return 0;

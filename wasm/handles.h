@@ -2,15 +2,15 @@
  * release twice: it has handles, which are refused once they are stale or if they are
  * forged. Independent of Python.
  *
- * js/src/webgpu/slots.ts has the same policy for GPU buffers, and both are tested with
- * tests/handles/vectors.json. A handle is a slot (20 bits) and the slot's generation
- * (12 bits); slot 0 is never used, so 0 is not a handle. Of the free slots the one that
- * was freed first is used first, as soon as more than DLW_FREE_SLOTS are free; until
- * then a new slot is used. A slot that is freed gets the next generation, and after
- * 4095 again 0: slots are never retired, so handles never run out. 32 bits cannot
- * name more than 2^32 holders without repetition; between two uses of a slot at least
- * 257 handles are made, so a stale handle is refused for at least 4095 * 257 > 2^20
- * further ones. */
+ * js/src/webgpu/buffers/slots.ts has the same policy for GPU buffers, and both are
+ * tested with tests/handles/vectors.json. A handle is a slot (20 bits) and the slot's
+ * generation (12 bits); slot 0 is never used, so 0 is not a handle. Of the free slots
+ * the one that was freed first is used first, as soon as more than DLW_FREE_SLOTS are
+ * free; until then a new slot is used. A slot that is freed gets the next generation,
+ * and after 4095 again 0: slots are never retired, so handles never run out. 32 bits
+ * cannot name more than 2^32 holders without repetition; between two uses of a slot at
+ * least 257 handles are made, so a stale handle is refused for at least 4095 * 257 >
+ * 2^20 further ones. */
 #ifndef DLW_HANDLES_H_
 #define DLW_HANDLES_H_
 

@@ -6,7 +6,7 @@
 #include "convert.h"
 #include "pack.h"
 
-#define CHUNK_BYTES ((size_t)4 << 20) /* js/src/webgpu/upload.ts: PIECE */
+#define CHUNK_BYTES ((size_t)4 << 20) /* js/src/webgpu/buffers/upload.ts: PIECE */
 
 /* Bytes of an element before or after its conversion, whichever are more. */
 static int64_t width_of(const DLTensor *source, DLDataType dtype) {

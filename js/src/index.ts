@@ -1,7 +1,7 @@
 // Importing only Tensor must load the layers too: they register themselves.
 import "./exchange/index.js";
-import "./webgpu/transfer.js";
-import { loadExplanations } from "./webgpu/explanations.js";
+import "./webgpu/buffers/transfer.js";
+import { loadExplanations } from "./webgpu/errors/explanations.js";
 
 export * from "./core/index.js";
 export type { Bridge, TensorOptions } from "./pyodide/bridge.js";

@@ -1,7 +1,7 @@
 // The page of `make bench`: starts Python and a device, then runs the paths one by one.
 import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
-import { useDevice } from "/js/webgpu/device.js";
+import { useDevice } from "/js/webgpu/device/device.js";
 import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
 import { CALL_LAYOUTS, callWays, frameWays } from "./calls.mjs";
 import { openWays, partWays } from "./files.mjs";

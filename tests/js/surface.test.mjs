@@ -5,7 +5,7 @@ import { test } from "node:test";
 import * as namespace from "../../js/dist/index.js";
 import { TensorFile } from "../../js/dist/open/index.js";
 import { Bridge } from "../../js/dist/pyodide/bridge.js";
-import { Batch } from "../../js/dist/webgpu/batch.js";
+import { Batch } from "../../js/dist/webgpu/kernels/batch.js";
 
 const library = { ...namespace };
 

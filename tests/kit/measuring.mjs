@@ -3,7 +3,7 @@
 
 import * as library from "/js/index.js";
 import { connect } from "/js/index.js";
-import { useDevice } from "/js/webgpu/device.js";
+import { useDevice } from "/js/webgpu/device/device.js";
 import { callWays } from "/tests/bench/calls.mjs";
 import { compare, spread } from "/tests/bench/measure.mjs";
 import { downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";

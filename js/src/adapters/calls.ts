@@ -2,7 +2,7 @@ import type { GPUDevice } from "../core/globals.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import type { Address, DeviceId, Handle } from "../pyodide/numbers.js";
 import { deviceOf, type Python } from "../pyodide/python.js";
-import { useDevice } from "../webgpu/device.js";
+import { useDevice } from "../webgpu/device/device.js";
 import type { Libraries } from "./devices.js";
 
 /** The result of Arrow's adapter with `nulls: "mask"`. */

@@ -14,7 +14,7 @@ import { fit } from "../exchange/fit.js";
 import { checkRequest } from "../exchange/produce.js";
 import { adapterHint, isExchangeable, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
-import { checkAlive, useDevice as register } from "../webgpu/device.js";
+import { checkAlive, useDevice as register } from "../webgpu/device/device.js";
 import { checkFault, GRACE_MS } from "./faults.js";
 
 /** Options of every function that gives a tensor to a library. */

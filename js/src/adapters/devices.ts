@@ -1,8 +1,8 @@
 /** One `GPUDevice` for several libraries. */
 
 import type { GPUDevice } from "../core/globals.js";
-import { realDevice } from "../webgpu/device.js";
-import { requestDevice } from "../webgpu/request.js";
+import { realDevice } from "../webgpu/device/device.js";
+import { requestDevice } from "../webgpu/device/request.js";
 import { type Jax, useDevice as useJax } from "./jax.js";
 import { type LiteRT, useDevice as useLiteRT } from "./litert.js";
 import { type Ort, useDevice as useOrt } from "./ort.js";

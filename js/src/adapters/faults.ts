@@ -7,9 +7,9 @@ import { DeviceError } from "../core/errors.js";
 import type { GPUDevice, GPUError } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Tensor } from "../core/tensor.js";
-import { conclude, Settling } from "../webgpu/faults.js";
-import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/record.js";
-import { extentOf, slotOf } from "../webgpu/references.js";
+import { extentOf, slotOf } from "../webgpu/buffers/references.js";
+import { conclude, Settling } from "../webgpu/errors/errors.js";
+import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/errors/record.js";
 
 /**
  * A library may still be running asynchronous work that is not visible here, such as a session's

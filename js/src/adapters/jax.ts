@@ -11,8 +11,8 @@ import { keeping, releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { copyInto } from "../webgpu/buffers.js";
-import { slotOf } from "../webgpu/references.js";
+import { copyInto } from "../webgpu/buffers/buffers.js";
+import { slotOf } from "../webgpu/buffers/references.js";
 import * as common from "./common.js";
 import { flushed, handed } from "./faults.js";
 

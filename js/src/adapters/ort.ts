@@ -11,7 +11,7 @@ import { keeping } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { realDevice } from "../webgpu/device.js";
+import { realDevice } from "../webgpu/device/device.js";
 import * as common from "./common.js";
 import { handed, joined } from "./faults.js";
 import { ON_CPU, ON_GPU } from "./generated.js";

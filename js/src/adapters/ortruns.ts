@@ -7,10 +7,10 @@ import { bytesOf, dtypeNamed } from "../core/dtype.js";
 import { DeviceError } from "../core/errors.js";
 import type { GPUBuffer, GPUError } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
-import { useDevice as register } from "../webgpu/device.js";
-import { ask, conclude, failure } from "../webgpu/faults.js";
-import { type Extent, type Outcome, openOutcomes, recordOf } from "../webgpu/record.js";
-import type { DeviceRecord } from "../webgpu/state.js";
+import { useDevice as register } from "../webgpu/device/device.js";
+import type { DeviceRecord } from "../webgpu/device/state.js";
+import { ask, conclude, failure } from "../webgpu/errors/errors.js";
+import { type Extent, type Outcome, openOutcomes, recordOf } from "../webgpu/errors/record.js";
 import type { Watched, WatchedDevice } from "./watched.js";
 
 const names = new WeakMap<object, string>();

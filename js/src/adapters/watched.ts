@@ -10,9 +10,9 @@
  */
 
 import type { GPUDevice, GPUError } from "../core/globals.js";
-import { REAL } from "../webgpu/device.js";
-import type { ErrorFilter } from "../webgpu/faults.js";
-import { WATCHED } from "../webgpu/making.js";
+import { WATCHED } from "../webgpu/buffers/making.js";
+import { REAL } from "../webgpu/device/device.js";
+import type { ErrorFilter } from "../webgpu/errors/errors.js";
 
 /** The GPU's later report on the calls that a library made during one operation. */
 export interface Watched {

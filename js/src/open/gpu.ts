@@ -3,12 +3,12 @@ import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
-import { tensorOfSlot } from "../webgpu/buffers.js";
-import { checkAlive, count, useDevice } from "../webgpu/device.js";
-import { ask, operate } from "../webgpu/faults.js";
-import { allocate, MAKING } from "../webgpu/making.js";
-import { releaseSlot, slotOf } from "../webgpu/references.js";
-import { eachPart, PIECE, submitWords, writeWords } from "../webgpu/upload.js";
+import { tensorOfSlot } from "../webgpu/buffers/buffers.js";
+import { allocate, MAKING } from "../webgpu/buffers/making.js";
+import { releaseSlot, slotOf } from "../webgpu/buffers/references.js";
+import { eachPart, PIECE, submitWords, writeWords } from "../webgpu/buffers/upload.js";
+import { checkAlive, count, useDevice } from "../webgpu/device/device.js";
+import { ask, operate } from "../webgpu/errors/errors.js";
 import type { Sink } from "./sink.js";
 
 /**

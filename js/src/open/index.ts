@@ -1,7 +1,7 @@
 /** Files of tensors: to the CPU or, chunk by chunk, to a GPU, and back. */
 // Importing only this gives tensors all their methods: the layers register themselves.
 import "../exchange/index.js";
-import "../webgpu/transfer.js";
+import "../webgpu/buffers/transfer.js";
 
 export { TensorFile, type TensorInfo } from "./file.js";
 export { open } from "./open.js";

@@ -9,10 +9,10 @@ import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adapterHint, isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { emptyOnDevice } from "../webgpu/buffers.js";
-import { useDevice } from "../webgpu/device.js";
-import { releaseSlot, retainSlot } from "../webgpu/references.js";
-import { type CopiesOf, readAll } from "../webgpu/transfer.js";
+import { emptyOnDevice } from "../webgpu/buffers/buffers.js";
+import { releaseSlot, retainSlot } from "../webgpu/buffers/references.js";
+import { type CopiesOf, readAll } from "../webgpu/buffers/transfer.js";
+import { useDevice } from "../webgpu/device/device.js";
 import { COPIED, type HeapStorage, IN_PLACE, WRITABLE } from "./heap.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 

@@ -1,6 +1,6 @@
 import { shared } from "../core/realm.js";
-import { loadExplanations } from "../webgpu/explanations.js";
-import { releaseSlot } from "../webgpu/references.js";
+import { releaseSlot } from "../webgpu/buffers/references.js";
+import { loadExplanations } from "../webgpu/errors/explanations.js";
 import type { Bridge } from "./bridge.js";
 import { Devices } from "./devices.js";
 import * as entries from "./entries.js";

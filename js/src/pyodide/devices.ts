@@ -1,9 +1,15 @@
 import type { GPUDevice } from "../core/globals.js";
-import { checkAlive, type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
-import { siteOf } from "../webgpu/faults.js";
-import { type Features, features, featuresAtOnce } from "../webgpu/features.js";
-import type { RequestDeviceOptions } from "../webgpu/request.js";
-import { state } from "../webgpu/state.js";
+import {
+  checkAlive,
+  type DeviceStats,
+  deviceWithId,
+  stats,
+  useDevice,
+} from "../webgpu/device/device.js";
+import { type Features, features, featuresAtOnce } from "../webgpu/device/features.js";
+import type { RequestDeviceOptions } from "../webgpu/device/request.js";
+import { state } from "../webgpu/device/state.js";
+import { siteOf } from "../webgpu/errors/errors.js";
 import type { DeviceId, Site } from "./numbers.js";
 import { deviceOf } from "./python.js";
 

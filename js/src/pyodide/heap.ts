@@ -10,7 +10,7 @@ import {
   unclonable,
 } from "../core/managed.js";
 import { rowMajorStrides } from "../core/shape.js";
-import { adoptSlot, tensorOfSlot } from "../webgpu/buffers.js";
+import { adoptSlot, tensorOfSlot } from "../webgpu/buffers/buffers.js";
 import * as L from "./layout.js";
 
 /** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */

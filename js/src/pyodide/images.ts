@@ -1,8 +1,13 @@
 import type { HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
-import { calledAt } from "../webgpu/faults.js";
-import { type FrameSource, frames } from "../webgpu/frames.js";
-import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
+import { calledAt } from "../webgpu/errors/errors.js";
+import { type FrameSource, frames } from "../webgpu/images/frames.js";
+import {
+  type FromImageOptions,
+  fromImage,
+  type ImageSource,
+  toCanvas,
+} from "../webgpu/images/images.js";
 import type { Address, DeviceId, Site } from "./numbers.js";
 import { deviceOf, type Python, resultOf } from "./python.js";
 

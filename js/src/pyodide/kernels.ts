@@ -1,9 +1,9 @@
 import type { ManagedTensor } from "../core/managed.js";
-import { Batch } from "../webgpu/batch.js";
-import { calledAt } from "../webgpu/faults.js";
+import { extentOf } from "../webgpu/buffers/references.js";
+import { calledAt } from "../webgpu/errors/errors.js";
 import type { Part, Source } from "../webgpu/formulas/formulas.js";
-import { Kernel } from "../webgpu/kernel.js";
-import { extentOf } from "../webgpu/references.js";
+import { Batch } from "../webgpu/kernels/batch.js";
+import { Kernel } from "../webgpu/kernels/kernels.js";
 import { CALL_ARGUMENTS, CALL_KEY } from "./layout.js";
 import type { Address, DeviceId, KernelNumber, Site, Work } from "./numbers.js";
 import { deviceOf, type Python } from "./python.js";

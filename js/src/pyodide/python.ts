@@ -2,7 +2,7 @@ import type { DTypeName, TypedArray } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
-import { deviceWithId } from "../webgpu/device.js";
+import { deviceWithId } from "../webgpu/device/device.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
 import type { Pyodide, PyodideHost } from "./host.js";

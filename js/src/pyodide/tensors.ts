@@ -4,11 +4,11 @@ import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { watchOver } from "../core/watch.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { emptyOnDevice } from "../webgpu/buffers.js";
-import { deviceWithId } from "../webgpu/device.js";
-import { calledAt } from "../webgpu/faults.js";
-import { slotOf } from "../webgpu/references.js";
-import { read } from "../webgpu/transfer.js";
+import { emptyOnDevice } from "../webgpu/buffers/buffers.js";
+import { slotOf } from "../webgpu/buffers/references.js";
+import { read } from "../webgpu/buffers/transfer.js";
+import { deviceWithId } from "../webgpu/device/device.js";
+import { calledAt } from "../webgpu/errors/errors.js";
 import type { Address, DeviceId, Handle, Site, Wait, Work } from "./numbers.js";
 import { deviceOf, type Python } from "./python.js";
 

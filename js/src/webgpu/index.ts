@@ -1,9 +1,10 @@
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
-import type { RequestDeviceOptions } from "./request.js";
+import type { RequestDeviceOptions } from "./device/request.js";
 
-export { type Batch, type BatchChanges, batch } from "./batch.js";
-export type { Argument, RunOptions } from "./checks/calls.js";
-export { type DeviceStats, listenForFaults, stats } from "./device.js";
+export { type CopiesOf, readAll } from "./buffers/transfer.js";
+export { type DeviceStats, listenForFaults, stats } from "./device/device.js";
+export { pageDevice } from "./device/page.js";
+export type { FaultListener } from "./device/state.js";
 export {
   ElementwiseKernel,
   type ElementwiseOptions,
@@ -20,18 +21,17 @@ export {
   type Frames,
   type FramesOptions,
   frames,
-} from "./frames.js";
+} from "./images/frames.js";
 export {
   type FromImageOptions,
   fromImage,
   type ImageSource,
   toCanvas,
   toTexture,
-} from "./images.js";
-export { Kernel, type KernelOptions } from "./kernel.js";
-export { pageDevice } from "./page.js";
-export type { FaultListener } from "./state.js";
-export { type CopiesOf, readAll } from "./transfer.js";
+} from "./images/images.js";
+export { type Batch, type BatchChanges, batch } from "./kernels/batch.js";
+export type { Argument, RunOptions } from "./kernels/checks.js";
+export { Kernel, type KernelOptions } from "./kernels/kernels.js";
 export type { RequestDeviceOptions, TimestampWrites };
 
 /**

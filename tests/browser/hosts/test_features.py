@@ -20,7 +20,7 @@ def test_page_with_webgpu(
 ) -> None:
     page = open_test_page(notebook=notebook)
     told = page.page.evaluate(
-        "async () => (await (await import('/js/webgpu/features.js')).features())"
+        "async () => (await (await import('/js/webgpu/device/features.js')).features())"
     )
     assert isinstance(told["webgpu"]["adapter"], str)  # empty in Firefox
     assert told["webgpu"]["maxBufferSize"] >= 1 << 28

@@ -22,8 +22,8 @@ function sequence(seed, number) {
 async function copyAt(path, name, bridge) {
   const library = await import(`${path}index.js`);
   const exchange = await import(`${path}exchange/index.js`);
-  const { emptyOnDevice } = await import(`${path}webgpu/buffers.js`);
-  const { useDevice } = await import(`${path}webgpu/device.js`);
+  const { emptyOnDevice } = await import(`${path}webgpu/buffers/buffers.js`);
+  const { useDevice } = await import(`${path}webgpu/device/device.js`);
   const { dtypeNamed } = await import(`${path}core/dtype.js`);
   const { Tensor, webgpu, liveTensors } = library;
   return {

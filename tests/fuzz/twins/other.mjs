@@ -4,12 +4,12 @@ import { createInterface } from "node:readline";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { open } from "../../../js/dist/open/index.js";
 import { checkNames, parseIndex } from "../../../js/dist/open/shards.js";
-import { boundSize } from "../../../js/dist/webgpu/checks/calls.js";
-import { helpFor, placeIn } from "../../../js/dist/webgpu/compiling.js";
+import { requestDevice } from "../../../js/dist/webgpu/device/request.js";
+import { helpFor, placeIn } from "../../../js/dist/webgpu/errors/compiling.js";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/generated.js";
-import { requestDevice } from "../../../js/dist/webgpu/request.js";
-import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
+import { boundSize } from "../../../js/dist/webgpu/kernels/checks.js";
+import { parseShader } from "../../../js/dist/webgpu/kernels/wgsl.js";
 
 const bytesOf = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
 const hexOf = (bytes) => Buffer.from(bytes).toString("hex");

@@ -6,9 +6,9 @@ import { test } from "node:test";
 import { adapters } from "../../../js/dist/adapters/all.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { dtypeOfDescr } from "../../../js/dist/open/dtypes.js";
-import { helpFor } from "../../../js/dist/webgpu/compiling.js";
+import { helpFor } from "../../../js/dist/webgpu/errors/compiling.js";
 import { formula } from "../../../js/dist/webgpu/formulas/formulas.js";
-import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
+import { parseShader } from "../../../js/dist/webgpu/kernels/wgsl.js";
 import { fakeDevice } from "../fake_device.mjs";
 
 const ROWS = JSON.parse(readFileSync(new URL("../../misleading.json", import.meta.url), "utf8"));

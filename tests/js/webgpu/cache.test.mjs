@@ -7,12 +7,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
-import { keyOf } from "../../../js/dist/webgpu/cache.js";
-import { useDevice } from "../../../js/dist/webgpu/device.js";
+import { emptyOnDevice } from "../../../js/dist/webgpu/buffers/buffers.js";
+import { useDevice } from "../../../js/dist/webgpu/device/device.js";
+import { keyOf } from "../../../js/dist/webgpu/kernels/cache.js";
 import "../../../js/dist/webgpu/lazy.js"; // errors are explained within a turn
-import { markExposed, setOutcome } from "../../../js/dist/webgpu/record.js";
-import { slotOf } from "../../../js/dist/webgpu/references.js";
+import { slotOf } from "../../../js/dist/webgpu/buffers/references.js";
+import { markExposed, setOutcome } from "../../../js/dist/webgpu/errors/record.js";
 import { fakeDevice } from "../fake_device.mjs";
 
 const ADD = `

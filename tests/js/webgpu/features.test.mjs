@@ -1,7 +1,7 @@
 // What a runtime without pages can do; Chromium is asked in tests/browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { features } from "../../../js/dist/webgpu/features.js";
+import { features } from "../../../js/dist/webgpu/device/features.js";
 
 /** What `call` resolves to where this is the navigator. */
 async function withNavigator(value, call) {

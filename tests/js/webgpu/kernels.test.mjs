@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
-import { useDevice } from "../../../js/dist/webgpu/device.js";
-import { notRun, Settling } from "../../../js/dist/webgpu/faults.js";
-import { takeImage } from "../../../js/dist/webgpu/images.js";
-import { newRecord } from "../../../js/dist/webgpu/record.js";
-import { addSlot, extentOf, slotOf } from "../../../js/dist/webgpu/references.js";
-import { state } from "../../../js/dist/webgpu/state.js";
+import { emptyOnDevice } from "../../../js/dist/webgpu/buffers/buffers.js";
+import { addSlot, extentOf, slotOf } from "../../../js/dist/webgpu/buffers/references.js";
+import { useDevice } from "../../../js/dist/webgpu/device/device.js";
+import { state } from "../../../js/dist/webgpu/device/state.js";
+import { notRun, Settling } from "../../../js/dist/webgpu/errors/errors.js";
+import { newRecord } from "../../../js/dist/webgpu/errors/record.js";
+import { takeImage } from "../../../js/dist/webgpu/images/images.js";
 import { fakeDevice as idleDevice } from "../fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE

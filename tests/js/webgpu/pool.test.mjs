@@ -1,8 +1,8 @@
 // The pool of idle buffers by itself: which it hands out, which it destroys, and when.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Pool } from "../../../js/dist/webgpu/pool.js";
-import { newRecord } from "../../../js/dist/webgpu/record.js";
+import { Pool } from "../../../js/dist/webgpu/buffers/pool.js";
+import { newRecord } from "../../../js/dist/webgpu/errors/record.js";
 
 const MIB = 1 << 20;
 

@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor } from "../../../js/dist/index.js";
-import { isSound } from "../../../js/dist/webgpu/pool.js";
+import { isSound } from "../../../js/dist/webgpu/buffers/pool.js";
+import { slotOf } from "../../../js/dist/webgpu/buffers/references.js";
 import {
   migrate,
   newRecord,
   openOutcomes,
   recordOf,
   setOutcome,
-} from "../../../js/dist/webgpu/record.js";
-import { slotOf } from "../../../js/dist/webgpu/references.js";
+} from "../../../js/dist/webgpu/errors/record.js";
 import { random } from "../random.mjs";
 
 const bufferOf = (size, usage = 4 | 8 | 64 | 128) => ({ size, usage, destroyed: 0, destroy() {} });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { webgpu } from "../../../js/dist/index.js";
-import { requestOnce } from "../../../js/dist/webgpu/request.js";
+import { requestOnce } from "../../../js/dist/webgpu/device/request.js";
 
 const PAGE = Symbol.for("dlpack.device");
 const LIMITS = {
@@ -188,8 +188,8 @@ test("what is missing is named: WebGPU, an adapter, a device", async () => {
 test("too large a tensor names what its adapter has", async () => {
   adapterWith();
   const device = await webgpu.requestDevice({ maxBufferSize: 256 });
-  const record = (await import("../../../js/dist/webgpu/device.js")).useDevice(device);
-  const { obtain } = await import("../../../js/dist/webgpu/making.js");
+  const record = (await import("../../../js/dist/webgpu/device/device.js")).useDevice(device);
+  const { obtain } = await import("../../../js/dist/webgpu/buffers/making.js");
   const name = `${record.device}`;
   assert.throws(() => obtain(record, 1024, 140), {
     message:

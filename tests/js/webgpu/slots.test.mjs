@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { enter, find, leave } from "../../../js/dist/webgpu/slots.js";
+import { enter, find, leave } from "../../../js/dist/webgpu/buffers/slots.js";
 
 const { sizes, sequences } = JSON.parse(
   readFileSync(new URL("../../handles/vectors.json", import.meta.url), "utf8"),

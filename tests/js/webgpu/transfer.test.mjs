@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { EXCHANGE_ASYNC } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
-import * as transfer from "../../../js/dist/webgpu/transfer.js";
-import { writeWords } from "../../../js/dist/webgpu/upload.js";
+import * as transfer from "../../../js/dist/webgpu/buffers/transfer.js";
+import { writeWords } from "../../../js/dist/webgpu/buffers/upload.js";
 import { Random } from "../../fuzz/js/random.mjs";
 
 /** Reads tensors as Python does. */

@@ -1,7 +1,7 @@
 // What a kernel's source declares. Python's reader is compared with this one by tests/fuzz/twins.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseShader, withLines } from "../../../js/dist/webgpu/wgsl.js";
+import { parseShader, withLines } from "../../../js/dist/webgpu/kernels/wgsl.js";
 
 const bindingsOf = (source) => parseShader(source, "main").bindings;
 const brief = (source) =>

@@ -4,8 +4,8 @@ import { compare } from "./bench/measure.mjs";
 import { downloadWays, requestDevice, settling, uploadWays, viewWays } from "./bench/paths.mjs";
 import { boot, versionsOf } from "./boot.mjs";
 import * as library from "./js/index.js";
-import { useDevice } from "./js/webgpu/device.js";
-import { PIECE } from "./js/webgpu/upload.js";
+import { PIECE } from "./js/webgpu/buffers/upload.js";
+import { useDevice } from "./js/webgpu/device/device.js";
 import { $, median, offer, say, Tasks } from "./page.mjs";
 import { formatTime, showChecks } from "./steps.mjs";
 

@@ -1,7 +1,7 @@
 import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
-import { type Argument, readArguments } from "../checks/calls.js";
+import { type Argument, readArguments } from "../kernels/checks.js";
 import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
 import type { Results } from "./results.js";
 import { DEFINITION, type Given, resultsOf, Signature } from "./signature.js";

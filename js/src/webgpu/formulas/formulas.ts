@@ -1,15 +1,16 @@
 /**
- * WGSL around a user's formula (py/dlpack_web/_kernels/formulas.py writes the same text;
- * tests/fuzz/twins compares both).
+ * formulas/: kernels that are made from a user's formula, element-wise and reductions. This file has the WGSL
+ * around a formula (py/dlpack_web/_kernels/formulas.py writes the same text; tests/fuzz/twins compares both).
+ * Other folders use the types `Param`, `Part` and `Source` alone.
  *
  * Names that begin with an underscore are ours: parameters may not. That of x's binding, _x_, ends
- * with one, too, which no other does. The formula is on lines of its own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
- * own line and column.
+ * with one, too, which no other does. The formula is on lines of its own, from column 1 on, and `parts`
+ * says where: so an error of the compiler is shown at the user's own line and column.
  */
 import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
-import { BLANKS, DTYPES, type Scalar, tokensOf, withLines } from "../wgsl.js";
+import { BLANKS, DTYPES, type Scalar, tokensOf, withLines } from "../kernels/wgsl.js";
 import { IN_MODULE, OURS, RESERVED } from "./generated.js";
 
 export type ParamType = Scalar;

@@ -3,8 +3,8 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { sizeOf } from "../../core/shape.js";
 import type { Tensor } from "../../core/tensor.js";
-import { type Argument, readArguments } from "../checks/calls.js";
-import { Words } from "../making.js";
+import { Words } from "../buffers/making.js";
+import { type Argument, readArguments } from "../kernels/checks.js";
 import {
   formula,
   grid,

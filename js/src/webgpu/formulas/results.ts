@@ -1,7 +1,7 @@
 /** The types of what kernels return: public, so nothing here may need the types of a whole WebGPU. */
 
 import type { Tensor } from "../../core/tensor.js";
-import type { DTYPES } from "../wgsl.js";
+import type { DTYPES } from "../kernels/wgsl.js";
 import type { ParamType } from "./formulas.js";
 
 /** The tensor for one output: of "f32 y", a `Tensor<"float32">`. */

@@ -8,14 +8,14 @@ import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
-import { emptyOnDevice } from "../buffers.js";
-import { keyOf } from "../cache.js";
-import { type Argument, checkParam } from "../checks/calls.js";
-import { checkAlive, nameOf, useDevice } from "../device.js";
-import { Kernel } from "../kernel.js";
-import type { Words } from "../making.js";
-import { type DeviceRecord, recording } from "../state.js";
-import { DTYPES } from "../wgsl.js";
+import { emptyOnDevice } from "../buffers/buffers.js";
+import type { Words } from "../buffers/making.js";
+import { checkAlive, nameOf, useDevice } from "../device/device.js";
+import { type DeviceRecord, recording } from "../device/state.js";
+import { keyOf } from "../kernels/cache.js";
+import { type Argument, checkParam } from "../kernels/checks.js";
+import { Kernel } from "../kernels/kernels.js";
+import { DTYPES } from "../kernels/wgsl.js";
 import { type Param, type Source, typesOf } from "./formulas.js";
 
 /** kinds: see `elementwise`. shape: that of the tensors; null without tensors. */

@@ -3,6 +3,74 @@
 # Not from tables, but from the comments in js/src/webgpu: see tools/generate_messages.py.
 
 
+def no_larger_buffer() -> str:
+    return "no device of that has more: use several tensors"
+
+
+def larger_buffer(size: object) -> str:
+    return f"use a device from request_device(maxBufferSize={size})"
+
+
+def buffer_too_large(
+    size: object, device: object, limit: object, adapter: object, way: object
+) -> str:
+    return f"{size} bytes are needed, {device} allows {limit} (maxBufferSize) in one buffer{adapter}: {way}"
+
+
+def lacks_usage(what: object, flag: object, tensor: object, flags: object) -> str:
+    return f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {tensor} has {flags}: create it with {flag} too"
+
+
+def unaligned_copy(
+    what: object, tensor: object, start: object, needed: object, size: object
+) -> str:
+    return f"{what} {tensor} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
+
+
+def unaligned_read(tensor: object, needed: object, size: object) -> str:
+    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
+
+
+def lost(device: object, why: object) -> str:
+    return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
+
+
+def not_registered(id: object, devices: object) -> str:
+    return f"webgpu:{id} is not registered; there are {devices}"
+
+
+def any_option() -> str:
+    return "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
+
+
+def use_option(name: object) -> str:
+    return f"use {name}"
+
+
+def no_option(name: object, way: object) -> str:
+    return f"a request of a device has no option {name}: {way}"
+
+
+def no_limit(name: object, given: object) -> str:
+    return f"{name}: {given} is not a number for a limit of WebGPU"
+
+
+def negative_limit(name: object, given: object) -> str:
+    return f"{name}: {given} is not a number from 0 on"
+
+
+def above_adapter(name: object, given: object, limit: object) -> str:
+    return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"
+
+
+def not_run() -> str:
+    return "the batch that computes these elements has not run: call its run() first"
+
+
+def wrong_channels(channels: object) -> str:
+    return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
+
+
 def read_only(what: object) -> str:
     return f"{what} is read-only, the shader's binding is read_write"
 
@@ -72,50 +140,6 @@ def wrong_count(label: object, names: object, count: object, given: object) -> s
     return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
 
 
-def no_larger_buffer() -> str:
-    return "no device of that has more: use several tensors"
-
-
-def larger_buffer(size: object) -> str:
-    return f"use a device from request_device(maxBufferSize={size})"
-
-
-def buffer_too_large(
-    size: object, device: object, limit: object, adapter: object, way: object
-) -> str:
-    return f"{size} bytes are needed, {device} allows {limit} (maxBufferSize) in one buffer{adapter}: {way}"
-
-
-def lacks_usage(what: object, flag: object, tensor: object, flags: object) -> str:
-    return f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {tensor} has {flags}: create it with {flag} too"
-
-
-def unaligned_copy(
-    what: object, tensor: object, start: object, needed: object, size: object
-) -> str:
-    return f"{what} {tensor} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
-
-
-def unaligned_read(tensor: object, needed: object, size: object) -> str:
-    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
-
-
-def lost(device: object, why: object) -> str:
-    return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
-
-
-def not_registered(id: object, devices: object) -> str:
-    return f"webgpu:{id} is not registered; there are {devices}"
-
-
-def not_run() -> str:
-    return "the batch that computes these elements has not run: call its run() first"
-
-
-def wrong_channels(channels: object) -> str:
-    return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
-
-
 def needs_workgroups(label: object, why: object) -> str:
     return f'kernel "{label}": {why}, so workgroups must be given'
 
@@ -138,27 +162,3 @@ def writes_nothing() -> str:
 
 def unknown_elements(index: object, value: object) -> str:
     return f"the elements of its binding {index}, {value}, are unknown"
-
-
-def any_option() -> str:
-    return "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
-
-
-def use_option(name: object) -> str:
-    return f"use {name}"
-
-
-def no_option(name: object, way: object) -> str:
-    return f"a request of a device has no option {name}: {way}"
-
-
-def no_limit(name: object, given: object) -> str:
-    return f"{name}: {given} is not a number for a limit of WebGPU"
-
-
-def negative_limit(name: object, given: object) -> str:
-    return f"{name}: {given} is not a number from 0 on"
-
-
-def above_adapter(name: object, given: object, limit: object) -> str:
-    return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"

@@ -21,8 +21,8 @@ async function secondCopy({ library }) {
   const root = "/js-source/dist";
   const other = await import(`${root}/index.js`);
   if (other.Tensor === library.Tensor) throw new Skip("modules are loaded once here");
-  const { emptyOnDevice } = await import(`${root}/webgpu/buffers.js`);
-  const { useDevice } = await import(`${root}/webgpu/device.js`);
+  const { emptyOnDevice } = await import(`${root}/webgpu/buffers/buffers.js`);
+  const { useDevice } = await import(`${root}/webgpu/device/device.js`);
   const { dtypeNamed } = await import(`${root}/core/dtype.js`);
   const { take } = await import(`${root}/exchange/index.js`);
   const empty = (device, shape) => emptyOnDevice(useDevice(device), shape, dtypeNamed("float32"));

@@ -1,0 +1,133 @@
+/**
+ * Checks of tensors on GPUs, with their messages, each stated once. Python's are in
+ * py/dlpack_web/_backends.
+ */
+import type { DType } from "../../core/dtype.js";
+import { DeviceError, textOf, UnsupportedError } from "../../core/errors.js";
+import type { ManagedTensor } from "../../core/managed.js";
+import { managedOf } from "../../core/tensor.js";
+import { nameOf } from "../device/device.js";
+import { type DeviceRecord, recording } from "../device/state.js";
+import { capacityOf, extentOf, type LiveSlot, roundUp, slotOf, Usage } from "./references.js";
+
+/** The inside of a tensor; throws TypeError for anything else. */
+export function managedIn(x: unknown): ManagedTensor {
+  const tensor = managedOf(x);
+  if (tensor) return tensor;
+  throw new TypeError(`a Tensor is needed, not ${textOf(x)}`);
+}
+
+/** The error for a buffer beyond the device's limit. */
+export function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
+  const limit = record.device.gpu.limits.maxBufferSize;
+  const most = record.adapterLimits?.maxBufferSize;
+  const way =
+    most !== undefined && size > most
+      ? // In Python: no_larger_buffer()
+        "no device of that has more: use several tensors"
+      : // In Python: larger_buffer(size)
+        `use a device from requestDevice({ maxBufferSize: ${size} })`;
+  const adapter = most === undefined ? "" : ` and its adapter ${most}`;
+  return new UnsupportedError(
+    // In Python: buffer_too_large(size, device, limit, adapter, way)
+    `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
+      `${adapter}: ${way}`,
+    { given: size, needed: limit, device: record.device },
+  );
+}
+
+/** The slot of a tensor that must be on this device; else DeviceError naming both. */
+export function slotOn(record: DeviceRecord, tensor: ManagedTensor): LiveSlot {
+  tensor.check();
+  const slot = tensor.isOnGPU ? slotOf(tensor.handle) : null;
+  if (slot?.record === record) return slot;
+  throw new DeviceError(
+    `${tensor.dtype.name}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
+      `${nameOf(record)}: ${slot ? "devices do not share buffers; await read() it, then " : ""}` +
+      "upload it with to(gpuDevice)",
+    { device: record.device },
+  );
+}
+
+/** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
+export function checkUsage(tensor: ManagedTensor, flag: keyof typeof Usage, what: string): void {
+  const { buffer, record } = slotOf(tensor.handle);
+  const { usage } = buffer;
+  if (usage & Usage[flag]) return;
+  const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
+  const flags = has.join(" | ") || "none of the flags needed here";
+  throw new UnsupportedError(
+    // In Python: lacks_usage(what, flag, tensor, flags, flag)
+    `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor.toString()} has ` +
+      `${flags}: create it with ${flag} too`,
+    { given: usage, needed: Usage[flag], device: record.device },
+  );
+}
+
+/** Throws for a strided tensor, whose elements a kernel or copy would misread. */
+export function checkRowMajor(tensor: ManagedTensor): void {
+  if (tensor.strides === null) return;
+  throw new UnsupportedError(
+    `${tensor.toString()} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
+      "upload the result of read()",
+    { device: slotOf(tensor.handle).record.device },
+  );
+}
+
+/** Throws if a tensor is read or written now that a kernel is to use later, as the batch runs. */
+export function refuseRecorded(tensor: ManagedTensor, writing: boolean): void {
+  if (!recording.batch?._uses(extentOf(tensor), writing)) return;
+  throw new UnsupportedError(
+    `${tensor.toString()} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has ` +
+      `recorded ${writing ? "uses" : "writes to"} it, and runs only with run(): do this before the ` +
+      "batch is recorded, or after run()",
+  );
+}
+
+/** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
+export function checkCopySource(tensor: ManagedTensor, what: string): void {
+  checkRowMajor(tensor);
+  checkUsage(tensor, "COPY_SRC", what);
+  const end = tensor.start + roundUp(tensor.nbytes, 4);
+  const { buffer, record } = slotOf(tensor.handle);
+  if (tensor.start % 4 === 0 && end <= buffer.size) return;
+  throw new UnsupportedError(
+    // In Python: unaligned_copy(what, tensor, start, needed, size)
+    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor.start}) and ` +
+      `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
+    { given: buffer.size, needed: end, device: record.device },
+  );
+}
+
+/** Throws if elements on a GPU would have to be converted. */
+export function checkSameDType(tensor: ManagedTensor, given: DType, needed: DType): void {
+  if (given === needed) return;
+  throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
+    given: given.name,
+    needed: needed.name,
+  });
+}
+
+/** Throws unless the tensor's words are its own: whole words are written. */
+export function checkOwnWords(tensor: ManagedTensor): void {
+  if (tensor.start % 4 === 0 && roundUp(tensor.nbytes, 4) <= capacityOf(tensor)) return;
+  throw new UnsupportedError(
+    `${tensor.toString()} shares words of 4 bytes with its neighbours (byteOffset ${tensor.start}, ` +
+      `${tensor.nbytes} bytes): WebGPU writes whole words`,
+    { device: tensor.device },
+  );
+}
+
+/** Throws unless a buffer has the whole words that reading a tensor copies. */
+export function checkWholeWords(tensor: ManagedTensor): void {
+  const { buffer } = slotOf(tensor.handle);
+  const { start, bytes } = tensor.span;
+  const end = roundUp(start + bytes, 4);
+  if (bytes === 0 || end <= buffer.size) return;
+  throw new UnsupportedError(
+    // In Python: unaligned_read(tensor, needed, size)
+    `reading ${tensor.toString()} needs whole words of 4 bytes, ${end} bytes in its GPUBuffer ` +
+      `(it has ${buffer.size}): pad the buffer to a multiple of 16`,
+    { given: buffer.size, needed: end, device: tensor.device },
+  );
+}

@@ -1,0 +1,242 @@
+import { DeviceError, textOf, UnsupportedError } from "../../core/errors.js";
+import type { GPUDevice } from "../../core/globals.js";
+import { checkOptions } from "../../core/options.js";
+import { shared } from "../../core/realm.js";
+import { useDevice } from "./device.js";
+import { DEFAULT_FEATURES, DEFAULT_LIMITS, type LimitName, REQUEST } from "./generated.js";
+import { state } from "./state.js";
+
+/**
+ * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: the adapter's maximum, which is
+ * the default of maxBufferSize and maxStorageBufferBindingSize.
+ */
+export type Limits = { [name in LimitName]?: number | undefined };
+
+/** Options of `webgpu.requestDevice`: limits by their WebGPU names, and these few. */
+export interface RequestDeviceOptions extends Limits {
+  /**
+   * `GPUFeatureName`s that the device must have, e.g. ["shader-f16"]. Without the list: shader-f16,
+   * subgroups and timestamp-query, as far as the adapter has them.
+   */
+  features?: (Iterable<string> & object) | undefined;
+  powerPreference?: "low-power" | "high-performance" | undefined;
+  /** Shown in error messages. */
+  label?: string | undefined;
+}
+
+type PowerPreference = RequestDeviceOptions["powerPreference"];
+
+async function requestAdapter(powerPreference: PowerPreference) {
+  const gpu = (globalThis.navigator as Navigator | undefined)?.gpu;
+  if (!gpu) {
+    throw new DeviceError(
+      "no WebGPU here (navigator.gpu is missing): use a browser that has it, on https:// or " +
+        "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
+    );
+  }
+  // Another one fails only for its caller, later, and not for all who share the page's device.
+  const options = PREFERENCES.includes(powerPreference) ? { powerPreference } : {};
+  const adapter = await gpu.requestAdapter(options as GPURequestAdapterOptions);
+  if (!adapter) {
+    throw new DeviceError(
+      "WebGPU found no adapter: the driver may be blocked or missing; see " +
+        "chrome://gpu or about:support",
+    );
+  }
+  return adapter;
+}
+
+/** A device with every feature and limit of its adapter: its users cannot add any later. */
+export async function requestAll(powerPreference: PowerPreference): Promise<GPUDevice> {
+  const adapter = await requestAdapter(powerPreference);
+  const requiredLimits: Record<string, number> = {};
+  for (const name in adapter.limits) {
+    const limit = limitOf(adapter, name);
+    if (typeof limit === "number") requiredLimits[name] = limit;
+  }
+  const requiredFeatures = [...adapter.features] as GPUFeatureName[];
+  return make(adapter, { requiredFeatures, requiredLimits });
+}
+
+/** The page's device, registered, or one of the caller's own if that lacks an option. */
+export async function fitting(device: GPUDevice, given: RequestDeviceOptions): Promise<GPUDevice> {
+  const options = readRequest(given);
+  if (!(await suffices(device, options))) return requestDevice(options);
+  useDevice(device);
+  return device;
+}
+
+/** The same; undefined if the page's device is lost or invalid. */
+export async function fittingIfAlive(
+  device: GPUDevice,
+  options: RequestDeviceOptions,
+): Promise<GPUDevice | undefined> {
+  const lost = await isLost(device).catch(() => true);
+  return lost ? undefined : fitting(device, options);
+}
+
+async function suffices(device: GPUDevice, options: Request): Promise<boolean> {
+  const { features, powerPreference, label, ...limits } = options;
+  if (!(features ?? []).every((name) => device.features.has(name))) return false;
+  for (const [name, asked] of Object.entries(limits)) {
+    if (asked === undefined) continue;
+    const most = asked === Number.POSITIVE_INFINITY;
+    const wanted = most ? limitOf(await requestAdapter(powerPreference), name) : asked;
+    const has = limitOf(device, name);
+    // requestDevice() refuses what is no limit.
+    if (typeof has !== "number" || typeof wanted !== "number" || wanted < 0) return false;
+    if (!(name.startsWith("min") ? has <= wanted : has >= wanted)) return false;
+  }
+  return true;
+}
+
+const limitOf = ({ limits }: { limits: unknown }, name: string) =>
+  (limits as Record<string, unknown>)[name];
+
+async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promise<GPUDevice> {
+  let device: GPUDevice;
+  try {
+    device = await adapter.requestDevice(descriptor);
+  } catch (cause) {
+    throw new DeviceError(`the adapter gave no device: ${(cause as Error).message}`, { cause });
+  }
+  useDevice(device, adapter.limits);
+  return device;
+}
+
+type Request = RequestDeviceOptions & { features?: readonly string[] | undefined };
+
+/** The options, each read once; TypeError for others. Limits are checked against the adapter's. */
+function readRequest(options: RequestDeviceOptions): Request {
+  const { features: given, powerPreference, label, ...limits } = options;
+  const isIterable = typeof given === "object" && Symbol.iterator in Object(given);
+  const features = (isIterable ? [...given] : given) as Request["features"];
+  const refuse = (name: string, needed: string, given: unknown) => {
+    const shown = typeof given === "string" ? `"${given.slice(0, 100)}"` : textOf(given);
+    throw new TypeError(`${name} must be ${needed}, not ${shown}`);
+  };
+  const isList = Array.isArray(features) && features.every((name) => typeof name === "string");
+  if (features != null && !isList) {
+    refuse("features", 'a list of names: ["shader-f16"]', features);
+  }
+  if (powerPreference != null && !PREFERENCES.includes(powerPreference)) {
+    refuse("powerPreference", PREFERENCES.join(" or "), powerPreference);
+  }
+  if (label != null && typeof label !== "string") refuse("label", "a string", label);
+  return { ...limits, features, powerPreference, label };
+}
+
+/** The pairs of neighbouring letters of a name, in whichever style it is written. */
+const pairsOf = (name: string) => {
+  const letters = name.toLowerCase().replace(/[^a-z0-9]/g, "");
+  return new Set([...letters].slice(1).map((letter, i) => letters[i] + letter));
+};
+
+/** What to write for an option that there is not: the name that shares most pairs with it, and half of all at least. */
+function nearest(name: string, limits: object): string {
+  const known = ["features", "powerPreference", "label", ...Object.keys(REQUEST)];
+  for (const limit in limits) known.push(limit);
+  const pairs = pairsOf(name);
+  const shares = known.map((each) => {
+    const own = pairsOf(each);
+    return (2 * [...own].filter((pair) => pairs.has(pair)).length) / (own.size + pairs.size);
+  });
+  const most = Math.max(...shares);
+  const near = known[shares.indexOf(most)] as string;
+  return most < 0.5
+    ? // In Python: any_option()
+      "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
+    : // In Python: use_option(name)
+      `use ${REQUEST[near] ?? near}`;
+}
+
+const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
+
+/** Implements `webgpu.requestDevice`. */
+export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
+  const example = 'maxBufferSize: 2 ** 30, powerPreference: "high-performance"';
+  checkOptions(options, "requestDevice()", null, example);
+  const { features, powerPreference, label, ...limits } = readRequest(options);
+  const adapter = await requestAdapter(powerPreference);
+  const requiredLimits: Record<string, number> = {};
+  const said = Object.entries(limits).filter(([, asked]) => asked !== undefined);
+  for (const [name, asked] of Object.entries({ ...DEFAULT_LIMITS, ...Object.fromEntries(said) })) {
+    const limit = limitOf(adapter, name);
+    if (typeof limit !== "number") {
+      const way = nearest(name, adapter.limits);
+      throw new TypeError(
+        // In Python: no_option(name, way)
+        `a request of a device has no option ${name}: ${way}`,
+      );
+    }
+    if (typeof asked !== "number") {
+      throw new TypeError(
+        // In Python: no_limit(name, given)
+        `${name}: ${textOf(asked)} is not a number for a limit of WebGPU`,
+      );
+    }
+    if (!(asked >= 0)) {
+      throw new TypeError(
+        // In Python: negative_limit(name, given)
+        `${name}: ${asked} is not a number from 0 on`,
+      );
+    }
+    const wanted = asked === Number.POSITIVE_INFINITY ? limit : Math.floor(asked);
+    // Alignments are better when smaller; the browser checks those itself.
+    if (wanted > limit && !name.startsWith("min")) {
+      throw new UnsupportedError(
+        // In Python: above_adapter(name, given, limit)
+        `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
+        { given: asked, needed: limit },
+      );
+    }
+    requiredLimits[name] = wanted;
+  }
+  const wanted = features ?? DEFAULT_FEATURES.filter((name) => adapter.features.has(name));
+  const requiredFeatures = wanted as GPUFeatureName[]; // a list, as checked
+  return make(adapter, { label: label ?? "", requiredFeatures, requiredLimits });
+}
+
+/** Requests of all copies of this library take turns: two at once find one device. */
+const requests = shared("requests", () => ({ last: Promise.resolve<unknown>(undefined) }));
+
+/**
+ * Implements Python's `request_device`: a working device that the same options made is reused;
+ * without options the first one, the default of "webgpu".
+ */
+export function requestOnce(options: RequestDeviceOptions): Promise<GPUDevice> {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const asked = JSON.stringify(given.map(([name, value]) => [name, String(value)]).sort());
+  const request = requests.last.then(async () => {
+    for (const { lost, asked: before, device } of state.devices) {
+      const fits = lost === null && (given.length === 0 || before === asked);
+      if (fits && !(await isLost(device.gpu))) return device.gpu;
+    }
+    const device = await requestDevice(options);
+    useDevice(device).asked = asked;
+    return device;
+  });
+  requests.last = request.catch(() => {});
+  return request;
+}
+
+/** `GPUBufferUsage.MAP_READ` and `GPUMapMode.READ`, which are globals only where WebGPU is. */
+const MAP_READ = 1;
+const READ = 1;
+
+/**
+ * Whether a device is lost. `lost` reports it late: in Chromium after the device's pending
+ * requests, in Firefox a tenth of a second later. Failing to map a buffer reports it at once.
+ */
+export async function isLost(gpu: GPUDevice): Promise<boolean> {
+  gpu.pushErrorScope("validation");
+  const probe = gpu.createBuffer({ size: 4, usage: MAP_READ });
+  const refused = probe.mapAsync(READ).then(
+    () => false,
+    () => true,
+  );
+  gpu.popErrorScope().catch(() => {}); // rejects if it is lost
+  const lost = await refused;
+  probe.destroy();
+  return lost;
+}

@@ -1,0 +1,344 @@
+/**
+ * errors/: deferred errors. WebGPU reports errors asynchronously: each operation here has its own error
+ * scopes, and their errors are stored with the bytes that it wrote. Reading a tensor with such bytes raises
+ * the error; other tensors are unaffected.
+ *
+ * Other folders submit all of their work with `operate`, read with `mapAfter`, and find in `record.ts` the
+ * record of each buffer.
+ */
+import { DeviceError, UnsupportedError } from "../../core/errors.js";
+import type { GPUError } from "../../core/globals.js";
+import { checkAlive, nameOf } from "../device/device.js";
+import { type DeviceRecord, state } from "../device/state.js";
+import {
+  type BufferRecord,
+  type Extent,
+  type Fault,
+  isOpen,
+  markWritten,
+  type Outcome,
+  openOutcomes,
+  setOutcome,
+} from "./record.js";
+
+/** How long a fault waits for a read before it is reported to a listener. */
+const GRACE_MS = 1000;
+
+export class Settling implements Outcome {
+  fault: Fault | null | undefined = undefined;
+  readonly done: Promise<Fault | null>;
+
+  /**
+   * @param own - the operation's own error; never rejects
+   * @param parents - operations that it depends on
+   */
+  constructor(own: Promise<Fault | null>, parents: readonly Outcome[]) {
+    this.done = this.#settle(own, parents);
+  }
+
+  async #settle(own: Promise<Fault | null>, parents: readonly Outcome[]) {
+    const found = await own;
+    // Earlier operations failed first: the rest are consequences.
+    for (const parent of parents) {
+      const inherited = parent.fault === undefined ? await parent.done : parent.fault;
+      if (inherited === null) continue;
+      // What the batch that has not run computes later may hide it.
+      if (found !== null && inherited.batch === undefined) found.reported = true;
+      this.fault = inherited;
+      return inherited;
+    }
+    this.fault = found;
+    return found;
+  }
+}
+
+/** `GPUErrorFilter`: what an error scope looks for. */
+export type ErrorFilter = "validation" | "out-of-memory" | "internal";
+
+/** One piece of work for a device. */
+export interface Operation {
+  /** Names it in messages: `kernel "blur"`, `reading …`. */
+  readonly what: string;
+  /** What it reads. */
+  readonly reads?: readonly Extent[];
+  /** What it writes; with `fresh` all of it, so earlier faults there no longer matter. */
+  readonly writes?: readonly Extent[];
+  readonly fresh?: boolean;
+  /** Its other dependency: the compilation of its shader. */
+  readonly after?: readonly (Outcome | null)[];
+  /** Possible later errors; empty: only losing the device. */
+  readonly filters?: readonly ErrorFilter[];
+  /** Converts the error of a scope. */
+  readonly explain?: (cause: GPUError) => Promise<Error> | Error;
+}
+
+/** The number that Python gave the call that is running; see {@link calledAt}. */
+let site: number | undefined;
+
+/** Runs `block` as a Python call with that number. */
+export function calledAt<R>(number: number | undefined, block: () => R): R {
+  const outer = site;
+  site = number;
+  try {
+    return block();
+  } finally {
+    site = outer;
+  }
+}
+
+/** The number of the call that is running. */
+export function currentSite(): number | undefined {
+  return site;
+}
+
+/** Where outcomes are collected while a block runs; see {@link collecting}. */
+let collector: Outcome[] | null = null;
+
+/**
+ * Runs WebGPU calls and keeps their errors with the bytes that they write.
+ *
+ * @returns the result of `calls`, and the outcome; null if nothing can go wrong
+ */
+export function operate<R>(
+  record: DeviceRecord,
+  operation: Operation,
+  calls: () => R,
+): { result: R; outcome: Outcome | null } {
+  const { filters = [], writes = [] } = operation;
+  writes.forEach(markExtent);
+  if (filters.length === 0) return { result: calls(), outcome: conclude(record, operation, []) };
+  const { gpu } = record.device;
+  for (const filter of filters) gpu.pushErrorScope(filter);
+  let result: R;
+  try {
+    result = calls();
+  } catch (error) {
+    for (const _ of filters) gpu.popErrorScope().catch(() => {});
+    throw error;
+  }
+  // The last is popped first: running out of memory comes before the invalid buffer that it causes.
+  const scopes = filters.map(() => gpu.popErrorScope());
+  return { result, outcome: conclude(record, operation, scopes) };
+}
+
+/** Keeps an operation's errors with the bytes that it writes; null: no errors. */
+export function conclude(
+  record: DeviceRecord,
+  operation: Operation,
+  scopes: readonly Promise<GPUError | null>[],
+): Outcome | null {
+  const outcome = join(record, operation, scopes, parentsOf(operation), site);
+  for (const extent of operation.writes ?? []) setOutcome(extent, outcome);
+  if (outcome !== null) collector?.push(outcome);
+  return outcome;
+}
+
+function markExtent({ facts, end }: Extent): void {
+  markWritten(facts, end);
+}
+
+/** The outcome of elements that a recorded kernel computes, until it runs. */
+export function notRun(facts: BufferRecord): Outcome {
+  const error = new UnsupportedError(
+    // In Python: not_run()
+    "the batch that computes these elements has not run: call its run() first",
+  );
+  const fault = { error, reported: true, batch: null, facts };
+  return { fault, done: Promise.resolve(fault) };
+}
+
+/** An operation's dependencies that are not known to have succeeded; each once. */
+function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): Outcome[] {
+  const parents: Outcome[] = [];
+  const add = (outcome: Outcome | null) => {
+    if (isOpen(outcome) && !parents.includes(outcome)) parents.push(outcome);
+  };
+  const addOf = (extent: Extent) => openOutcomes(extent).forEach(add);
+  reads.forEach(addOf);
+  // A buffer that could not be made cannot be written.
+  writes.forEach(fresh ? ({ facts }) => add(facts.making) : addOf);
+  after.forEach(add);
+  return parents;
+}
+
+function join(
+  record: DeviceRecord,
+  operation: Operation,
+  scopes: readonly Promise<GPUError | null>[],
+  parents: readonly Outcome[],
+  calledAt: number | undefined,
+): Outcome | null {
+  if (scopes.length === 0 && parents.length <= 1) return parents[0] ?? null;
+  return new Settling(ownFault(record, operation, scopes, calledAt), parents);
+}
+
+async function ownFault(
+  record: DeviceRecord,
+  operation: Operation,
+  scopes: readonly Promise<GPUError | null>[],
+  calledAt: number | undefined,
+): Promise<Fault | null> {
+  // A scope rejects if the device was lost, as record.lost says. All have handlers from the start:
+  // one that rejects while another is pending would count as unhandled.
+  const found = await Promise.all(scopes.map((scope) => scope.catch(() => null)));
+  const cause = found.find((error) => error !== null);
+  if (!cause) return null;
+  record.errors++;
+  let error: Error;
+  try {
+    error = (await operation.explain?.(cause)) ?? failure(record, operation.what, cause);
+  } catch {
+    error = failure(record, operation.what, cause);
+  }
+  const fault = { error, reported: false };
+  if (!sites.has(error)) sites.set(error, calledAt);
+  reportLater(record, fault, sites.get(error));
+  return fault;
+}
+
+const sites = new WeakMap<Error, number | undefined>();
+
+/** Says which call caused an error, if it is not the one that is running. */
+export function setSite<E extends Error>(error: E, calledAt: number | undefined): E {
+  sites.set(error, calledAt);
+  return error;
+}
+
+/** The number that Python gave the call that caused an error. */
+export function siteOf(error: object): number | undefined {
+  return sites.get(error as Error);
+}
+
+/** The error for a GPU error of an operation. */
+export function failure(
+  record: DeviceRecord,
+  what: string,
+  cause: GPUError,
+  text: string = cause.message,
+): DeviceError {
+  const { device } = record;
+  return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, { device, cause });
+}
+
+const again = new WeakMap<Error, () => void>();
+
+/** The fault of an error that nobody sees, though a read threw it, is reported as unread ones are. */
+export function unseen(error: unknown): void {
+  again.get(error as Error)?.();
+}
+
+/**
+ * Throws the first error of several jobs.
+ *
+ * @param isSeen - whether somebody sees it; nobody sees the others
+ */
+export function throwFirst(found: readonly PromiseSettledResult<unknown>[], isSeen = true): void {
+  const reasons = found.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+  for (const reason of reasons) if (!isSeen || reason !== reasons[0]) unseen(reason);
+  if (reasons.length > 0) throw reasons[0];
+}
+
+export function reportLater(
+  record: DeviceRecord,
+  fault: Fault,
+  calledAt: number | undefined,
+): void {
+  again.set(fault.error, () => {
+    fault.reported = false;
+    reportLater(record, fault, calledAt);
+  });
+  const timer: unknown = setTimeout(() => {
+    if (fault.reported) return;
+    fault.reported = true;
+    for (const listener of [...record.listeners, ...state.listeners]) {
+      try {
+        if (listener(fault.error, calledAt)) return;
+      } catch (error) {
+        console.error(error);
+      }
+    }
+    console.error(fault.error);
+  }, GRACE_MS);
+  (timer as { unref?(): void }).unref?.(); // Node waits for its timers
+}
+
+/** The outcomes of what runs in `block`, in order. */
+export function collecting(block: () => void): Outcome[] {
+  const outer = collector;
+  const inner: Outcome[] = [];
+  collector = inner;
+  try {
+    block();
+  } finally {
+    collector = outer;
+  }
+  outer?.push(...inner);
+  return inner;
+}
+
+/** Waits for outcomes and throws the first fault; DeviceLostError if the device was lost. */
+export async function ask(
+  record: DeviceRecord,
+  outcomes: readonly (Outcome | null)[],
+): Promise<void> {
+  let first: Fault | undefined;
+  for (const outcome of outcomes) {
+    const fault = outcome && (await outcome.done);
+    if (fault) first ??= fault;
+  }
+  checkAlive(record);
+  if (first === undefined) return;
+  first.reported = true;
+  throw first.error;
+}
+
+/** `GPUMapMode.READ`, which is a global only where WebGPU is. */
+const READ = 1;
+
+/**
+ * Maps a buffer for reading, after what was done to it.
+ *
+ * @param bytes - from its start on
+ * @param made - pending outcomes of making it
+ * @throws the error of one of `outcomes`; DeviceLostError; DeviceError
+ */
+export async function mapAfter(
+  record: DeviceRecord,
+  what: string,
+  outcomes: readonly (Outcome | null)[],
+  buffer: GPUBuffer,
+  bytes: number,
+  made: Outcome | null = null,
+): Promise<void> {
+  const { gpu } = record.device;
+  // Only `made` reports that it could not be made.
+  const isWatched = isOpen(made);
+  if (isWatched) gpu.pushErrorScope("validation");
+  const mapped = buffer.mapAsync(READ, 0, bytes).then(
+    () => null,
+    (cause) => ({ cause }),
+  );
+  if (isWatched) gpu.popErrorScope().catch(() => {});
+  const failed = await mapped;
+  if (failed) await checkLost(record, 10);
+  await ask(record, [made, ...outcomes]); // the scopes' errors are better messages
+  if (!failed) return;
+  await checkLost(record, 1000); // Firefox reports the loss late; no other cause is known
+  throw new DeviceError(`${what} failed on ${nameOf(record)}`, failed);
+}
+
+/** The result of `read` on mapped memory; DeviceLostError if it is gone with its device. */
+export async function readMapped<R>(record: DeviceRecord, read: () => R): Promise<R> {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof DOMException) await checkLost(record, 1000);
+    throw error;
+  }
+}
+
+/** DeviceLostError if the device was lost, which may be reported so many ms later. */
+async function checkLost(record: DeviceRecord, ms: number): Promise<void> {
+  await Promise.race([record.device.gpu.lost, new Promise((done) => setTimeout(done, ms))]);
+  checkAlive(record);
+}

@@ -1,0 +1,104 @@
+/** A moving source as tensors: one for each picture that it shows. The loop is loaded on demand. */
+import type { AbortSignal, GPUDevice } from "../../core/globals.js";
+import type { Tensor } from "../../core/tensor.js";
+import { useDevice } from "../device/device.js";
+import type { DeviceRecord } from "../device/state.js";
+import { checkImageOptions, type FromImageOptions } from "./images.js";
+import {
+  type FrameSource,
+  type FrameStats,
+  type Frames,
+  type Source,
+  sourceOf,
+} from "./sources.js";
+
+export type { FrameSource, FrameStats, Frames };
+
+/** Options of `webgpu.frames`. */
+export interface FramesOptions extends FromImageOptions {
+  device: GPUDevice;
+  /** Aborts: pending frames reject with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * A tensor for each picture that a video, a camera's track or a canvas shows, taken on the GPU at the
+ * display's rate. The CPU sees no pixel.
+ *
+ * ```js
+ * for await (const image of webgpu.frames(video, { device, dtype: "float32" })) {
+ *   edges.run([image, out]);
+ *   await webgpu.toCanvas(out, canvas);
+ * }
+ * ```
+ *
+ * Each tensor has shape [height, width, channels], as of `fromImage`, and is released when you
+ * request the next. A video gives each new picture once; a canvas gives one per
+ * `requestAnimationFrame`, drawn on or not. Pictures that come while the loop or the GPU is busy
+ * are skipped, as are those that a video no longer has when they are taken (an error after 30 in a
+ * row). A hidden tab gets no frames until it is visible again. The loop ends with the video or track,
+ * and by `break` and `stop()`.
+ *
+ * @param source - a video, a camera's track or stream, a canvas, or another source of `fromImage`
+ * @param options - `device`, `dtype`, `channels`, and a `signal` that aborts it
+ * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes.
+ * Requesting a frame throws the errors of `fromImage`, UnsupportedError for a video that cannot
+ * be played, DeviceLostError, and the reason of an aborted signal, and ends it
+ */
+export function frames(source: FrameSource, options: FramesOptions): Frames {
+  const { device, signal, ...image } = Object(options) as FramesOptions;
+  const record = useDevice(device);
+  const names = { device: 1, signal: 1, dtype: 1, channels: 1 } as const;
+  checkImageOptions<FramesOptions>(options, "frames()", names);
+  return new FramesOf(record, sourceOf(source), image, signal);
+}
+
+class FramesOf implements Frames {
+  readonly #source: Source;
+  readonly #loading: Promise<Frames>;
+  #loop: Frames | null = null;
+
+  constructor(
+    record: DeviceRecord,
+    source: Source,
+    image: FromImageOptions,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#source = source;
+    if (!signal?.aborted) source.start();
+    this.#loading = this.#load(record, image, signal);
+    this.#loading.catch(() => source.stop()); // next() throws it
+  }
+
+  async #load(...[record, image, signal]: [DeviceRecord, FromImageOptions, AbortSignal?]) {
+    const { FrameLoop } = await import("../lazy.js");
+    this.#loop = new FrameLoop(record, this.#source, image, signal);
+    return this.#loop;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Tensor>> {
+    return (await this.#loading).next();
+  }
+
+  async return(): Promise<IteratorResult<Tensor>> {
+    this.stop();
+    return { done: true, value: undefined };
+  }
+
+  stop(): void {
+    if (this.#loop) this.#loop.stop();
+    else {
+      this.#source.stop();
+      this.#source.end();
+    }
+  }
+
+  get stats(): FrameStats {
+    const none = { frames: 0, skipped: 0, fps: 0, ms: 0, late: 0, bytes: 0, moved: 0 };
+    return this.#loop?.stats ?? none;
+  }
+}

@@ -1,0 +1,199 @@
+/** Moving sources of a page, and their updates, for frames.ts. */
+import { tagOf, UnsupportedError } from "../../core/errors.js";
+import type { HTMLVideoElement, MediaStream, MediaStreamTrack } from "../../core/globals.js";
+import type { Tensor } from "../../core/tensor.js";
+import type { ImageSource } from "./images.js";
+
+/**
+ * Sources of `webgpu.frames`: those of `fromImage` that change over time, and in a page also a
+ * video track, or a stream that has one (a camera's, a screen's, a canvas's).
+ */
+export type FrameSource = ImageSource | MediaStream | MediaStreamTrack;
+
+/** Statistics of `webgpu.frames`. */
+export interface FrameStats {
+  /** Number of frames returned. */
+  frames: number;
+  /** Pictures that a video showed but that were skipped, since the one before took too long. */
+  skipped: number;
+  /** Frames per second, over the last second. */
+  fps: number;
+  /** Milliseconds from taking a frame until the GPU had done all that was submitted with it. */
+  ms: number;
+  /** The most frames pending on the GPU when another one was taken; 1 at most. */
+  late: number;
+  /** Bytes of a frame. */
+  bytes: number;
+  /** Bytes of tensors that this device uploaded and read back during the last frame. */
+  moved: number;
+}
+
+/** The frames of a source, in order; see `webgpu.frames`. */
+export interface Frames extends AsyncIterableIterator<Tensor> {
+  /** Ends it without an error, also while a frame is pending. */
+  stop(): void;
+  readonly stats: FrameStats;
+  return(): Promise<IteratorResult<Tensor>>;
+}
+
+/** The source for a caller's argument; TypeError or UnsupportedError if it cannot be one. */
+export function sourceOf(given: FrameSource): Source {
+  const kind = tagOf(given).slice(8, -1);
+  if (kind === "HTMLVideoElement") return videoSource(given as HTMLVideoElement);
+  // A canvas's have names of their own in some browsers: CanvasCaptureMediaStream, …Track.
+  if (/MediaStream$/.test(kind)) {
+    const [track] = (given as MediaStream).getVideoTracks();
+    if (track) return trackSource(track);
+    throw new UnsupportedError("frames needs a video track, and the MediaStream has none");
+  }
+  if (/MediaStreamTrack$/.test(kind)) return trackSource(given as MediaStreamTrack);
+  return drawnSource(given as ImageSource);
+}
+
+/** A source that shows a series of pictures. */
+export interface Source {
+  /** Called when there is a new picture. */
+  wake: () => void;
+  /** Called when nothing more will come, with the error if there is one; sets `ended` at first. */
+  end: (error?: unknown) => void;
+  ended: { readonly error: unknown } | null;
+  /** Whether it shows a new picture. */
+  fresh: boolean;
+  /** Skipped pictures. */
+  skipped: number;
+  /** Whether its picture may be gone before it is taken. */
+  readonly mayLose: boolean;
+  readonly image: ImageSource;
+  start(): void;
+  /** Reports the next new picture, once. */
+  watch(): void;
+  stop(): void;
+}
+
+/** What a source is before anything listens to it. */
+function unheard(image: ImageSource, mayLose: boolean) {
+  const end = function (this: Pick<Source, "ended">, error?: unknown) {
+    this.ended ??= { error };
+  };
+  return { wake() {}, end, ended: null, skipped: 0, mayLose, image };
+}
+
+/** A canvas, say: new with each frame of the display, which hidden tabs have none of. */
+function drawnSource(image: ImageSource): Source {
+  let asked: number | undefined;
+  const source: Source = {
+    ...unheard(image, false),
+    fresh: true,
+    start() {},
+    watch() {
+      asked = request(() => {
+        source.fresh = true;
+        source.wake();
+      });
+    },
+    stop() {
+      source.wake = () => {};
+      if (asked !== undefined) cancel(asked);
+    },
+  };
+  return source;
+}
+
+/** The interval without a display. */
+const INTERVAL_MS = 1000 / 60;
+const page = globalThis as Partial<typeof globalThis>;
+
+function request(then: () => void): number {
+  if (page.requestAnimationFrame) return page.requestAnimationFrame(then);
+  return setTimeout(then, INTERVAL_MS) as unknown as number;
+}
+
+function cancel(asked: number): void {
+  if (page.cancelAnimationFrame) page.cancelAnimationFrame(asked);
+  else clearTimeout(asked);
+}
+
+/** A <video>: new whenever it shows another picture. */
+function videoSource(video: HTMLVideoElement): Source {
+  let asked: number | undefined;
+  let shown: number | undefined;
+  let unlisten = () => {};
+  const forget = () => {
+    if (asked !== undefined) video.cancelVideoFrameCallback(asked);
+    asked = undefined;
+  };
+  const source: Source = {
+    ...unheard(video, true),
+    fresh: false,
+    start() {
+      const failed = () => source.end(unplayable(video));
+      // A <video> says nothing of a camera that was unplugged; its track does.
+      const tracks = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
+      const over = () => tracks.length > 0 && tracks.every((each) => each.readyState === "ended");
+      const ended = ({ target }: { target: unknown }) => {
+        if (target === video || over()) source.end();
+      };
+      for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
+      video.addEventListener("error", failed);
+      unlisten = () => {
+        for (const each of [video, ...tracks]) each.removeEventListener("ended", ended);
+        video.removeEventListener("error", failed);
+      };
+      // A stream may report a picture before it has one; the next comes soon.
+      source.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
+      if (video.error) failed();
+      else if (over()) source.end();
+      else source.watch();
+    },
+    watch() {
+      forget();
+      asked = video.requestVideoFrameCallback((_, { presentedFrames }) => {
+        asked = undefined;
+        if (shown !== undefined) source.skipped += Math.max(presentedFrames - shown - 1, 0);
+        shown = presentedFrames;
+        source.fresh = true;
+        source.wake();
+      });
+    },
+    stop() {
+      source.wake = () => {};
+      forget();
+      unlisten();
+    },
+  };
+  return source;
+}
+
+function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
+  const why = error?.message || `MediaError ${error?.code}`;
+  return new UnsupportedError(
+    `the video cannot be played (${why}): use one that this browser shows in a <video>`,
+    { given: currentSrc, cause: error ?? undefined },
+  );
+}
+
+/** A track, shown by a <video> of our own. */
+function trackSource(track: MediaStreamTrack): Source {
+  if (typeof document === "undefined") {
+    throw new UnsupportedError(
+      "a track needs the <video> of a page: in a worker pass fromImage the " +
+        "VideoFrames of a MediaStreamTrackProcessor",
+    );
+  }
+  if (track.kind !== "video") {
+    throw new UnsupportedError(`frames needs a video track, not one of kind "${track.kind}"`);
+  }
+  const video = document.createElement("video");
+  Object.assign(video, { muted: true, playsInline: true, srcObject: new MediaStream([track]) });
+  const source = videoSource(video);
+  const { start, stop } = source;
+  source.start = () => {
+    start();
+    video.play().catch(() => {}); // ended before it began
+  };
+  source.stop = () => {
+    stop();
+    video.srcObject = null;
+  };
+  return source;
+}

@@ -1,0 +1,204 @@
+import type { GPUTexture } from "../../core/globals.js";
+import type { ManagedTensor } from "../../core/managed.js";
+import { MAKING } from "../buffers/making.js";
+import { cached, dropPipelines } from "../buffers/pipelines.js";
+import { extentOf, releaseSlot } from "../buffers/references.js";
+import type { DeviceRecord } from "../device/state.js";
+import { operate } from "../errors/errors.js";
+import type { Outcome } from "../errors/record.js";
+import { bindAlone } from "../kernels/arguments.js";
+import type { Binding } from "../kernels/wgsl.js";
+
+/**
+ * Writes a texture's pixels into a tensor of uint8 or float32 with 3 or 4 channels.
+ *
+ * @param what - names the operation in messages
+ * @param make - the texture; its errors are the operation's
+ */
+export function pull(
+  record: DeviceRecord,
+  what: string,
+  make: () => GPUTexture,
+  tensor: ManagedTensor,
+): void {
+  const channels = tensor.shape[2] as number;
+  const whole = tensor.dtype.name === "float32" && channels === 4;
+  const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
+  const { gpu } = record.device;
+  const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
+  const code = fromTexture(tensor.dtype.name, channels, whole);
+  const passes = { what, type: "storage", make, key: code } as const;
+  submit<GPUComputePipeline>(record, tensor, passes, (texture, encoder, pipeline, entry) => {
+    const view = texture.createView({ mipLevelCount: 1 });
+    const layout = pipeline.getBindGroupLayout(0);
+    const entries = [entry, { binding: 1, resource: view }];
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
+    pass.dispatchWorkgroups(x, Math.ceil(groups / x));
+    pass.end();
+  });
+}
+
+/**
+ * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size: by a render pass,
+ * which takes the format that a canvas is shown in. Firefox 153 crashes with other formats, and few
+ * devices let shaders store to it.
+ *
+ * @param what - names the operation in messages
+ * @param make - the texture; its errors are the operation's
+ * @param format - of the texture
+ * @param premultiplied - as canvases show it
+ */
+export function paint(
+  record: DeviceRecord,
+  what: string,
+  tensor: ManagedTensor,
+  make: () => GPUTexture,
+  format: GPUTextureFormat,
+  premultiplied: boolean,
+): Outcome | null {
+  const { gpu } = record.device;
+  const code = toFragments(tensor.dtype.name, tensor.shape[2] as number, premultiplied);
+  const compile = () => {
+    const module = gpu.createShaderModule({ code });
+    const fragment = { module, targets: [{ format }] };
+    return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
+  };
+  const type = "read-only-storage";
+  const passes = { what, type, make, key: `${format} ${code}`, compile } as const;
+  return submit(record, tensor, passes, (texture, encoder, pipeline, entry) => {
+    const view = texture.createView();
+    const pass = encoder.beginRenderPass({
+      colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
+    });
+    const layout = pipeline.getBindGroupLayout(0);
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, gpu.createBindGroup({ layout, entries: [entry] }));
+    pass.draw(3, 1, 0, texture.width); // "instance" number width, which the shader then knows
+    pass.end();
+  });
+}
+
+/** Whether a shader writes to the tensor. */
+type TensorUse = "storage" | "read-only-storage";
+type Pipeline = GPUComputePipeline | GPURenderPipeline;
+
+interface Passes<P extends Pipeline> {
+  readonly what: string;
+  readonly type: TensorUse;
+  readonly make: () => GPUTexture;
+  /** Of the pipeline, among those of the device: its WGSL, where it is a compute pipeline. */
+  readonly key: string;
+  readonly compile?: () => P;
+}
+
+/** Submits the commands of `encode`: one of our shaders, a texture, and a tensor, which is `@binding(0)`. */
+function submit<P extends Pipeline>(
+  record: DeviceRecord,
+  tensor: ManagedTensor,
+  { what, type, make, key, compile }: Passes<P>,
+  encode: (
+    texture: GPUTexture,
+    encoder: GPUCommandEncoder,
+    pipeline: P,
+    entry: GPUBindGroupEntry,
+  ) => void,
+): Outcome | null {
+  const { gpu } = record.device;
+  const writes = type === "storage";
+  const { resource, extent, temporary } = bindAlone(record, tensor, { ...WORDS, type });
+  const operation = {
+    what,
+    reads: writes ? [] : [extent],
+    writes: writes ? [extentOf(tensor)] : [],
+    fresh: writes,
+    filters: MAKING,
+  };
+  try {
+    const { outcome } = operate(record, operation, () => {
+      const texture = make();
+      const encoder = gpu.createCommandEncoder();
+      encode(texture, encoder, cached(gpu, key, compile), { binding: 0, resource });
+      gpu.queue.submit([encoder.finish()]);
+    });
+    // The pipeline may be wrong, so the next call makes it again.
+    outcome?.done.then((fault) => fault && dropPipelines(gpu));
+    return outcome;
+  } finally {
+    if (temporary) releaseSlot(temporary);
+  }
+}
+
+/** The tensor as the shaders below see it. */
+const WORDS: Omit<Binding, "type"> = {
+  index: 0,
+  name: "words",
+  value: "array<u32>",
+  scalar: "u32",
+  atomic: false,
+  stride: 4,
+  element: 4,
+  align: 0,
+  runtime: true,
+};
+
+/** WGSL that writes a texture's elements, one word or whole pixel each thread; what is behind them is 0. */
+function fromTexture(dtype: string, channels: number, whole: boolean): string {
+  const four =
+    channels === 4
+      ? "pixel(id)"
+      : "vec4f(element(i), element(i + 1), element(i + 2), element(i + 3))";
+  return `
+@group(0) @binding(0) var<storage, read_write> words: array<${whole ? "vec4f" : "u32"}>;
+@group(0) @binding(1) var image: texture_2d<f32>;
+
+fn pixel(i: u32) -> vec4f {
+  let size = textureDimensions(image);
+  let at = vec2u(i % size.x, i / size.x);
+  return select(vec4f(), textureLoad(image, at, 0), at.y < size.y);
+}
+fn element(i: u32) -> f32 {
+  return pixel(i / ${channels})[i % ${channels}];
+}
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count: vec3u) {
+  let id = at.y * count.x * 64 + at.x;
+  if (id >= arrayLength(&words)) { return; }
+  let i = 4 * id;
+  words[id] = ${whole ? "pixel(id)" : dtype === "uint8" ? `pack4x8unorm(${four})` : "bitcast<u32>(element(id))"};
+}`;
+}
+
+/**
+ * WGSL that draws a tensor's pixels by a triangle over all of a texture, whose width is the instance's
+ * number.
+ */
+function toFragments(dtype: string, channels: number, premultiplied: boolean): string {
+  const bytes = dtype === "uint8";
+  const whole = channels === 4;
+  // Software rasterizers pay for each load and each index of a vector.
+  const element = (i: string) =>
+    bytes ? `unpack4x8unorm(words[(${i}) / 4] >> ((${i}) % 4 * 8)).x` : `saturate(words[${i}])`;
+  const pixel = whole
+    ? `${bytes ? "unpack4x8unorm" : "saturate"}(words[i])`
+    : channels === 1
+      ? `vec4f(vec3f(${element("i")}), 1)`
+      : `vec4f(${["i * 3", "i * 3 + 1", "i * 3 + 2"].map(element)}, 1)`;
+  return `
+@group(0) @binding(0) var<storage, read> words: array<${bytes ? "u32" : whole ? "vec4f" : "f32"}>;
+
+struct Corner {
+  @builtin(position) at: vec4f,
+  @location(0) @interpolate(flat, either) width: u32,
+}
+@vertex fn corners(@builtin(vertex_index) i: u32, @builtin(instance_index) width: u32) -> Corner {
+  return Corner(vec4f(vec2f(f32(i & 1), f32(i >> 1)) * 4 - 1, 0, 1), width);
+}
+@fragment fn colours(corner: Corner) -> @location(0) vec4f {
+  let at = vec2u(corner.at.xy);
+  let i = at.y * corner.width + at.x;
+  let p = ${pixel};
+  return ${premultiplied ? "vec4f(p.rgb * p.a, p.a)" : "p"};
+}`;
+}

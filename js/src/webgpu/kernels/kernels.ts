@@ -1,0 +1,451 @@
+/**
+ * kernels/: compute shaders whose buffers are tensors. WGSL is read for the types of its bindings, arguments
+ * are checked against them and bound, and calls are cached or recorded.
+ *
+ * Other folders use `Kernel`, `bind` for shaders of their own, and the scalars and tokens of `wgsl.ts`.
+ */
+import { UnsupportedError } from "../../core/errors.js";
+import type { GPUDevice, TimestampWrites } from "../../core/globals.js";
+import type { ManagedTensor } from "../../core/managed.js";
+import { checkOptions } from "../../core/options.js";
+import { managedOf } from "../../core/tensor.js";
+import { obtain } from "../buffers/making.js";
+import { isSound } from "../buffers/pool.js";
+import { DEFAULT_USAGE, releaseSlot, roundUp, slotOf } from "../buffers/references.js";
+import { checkAlive, count, useDevice } from "../device/device.js";
+import { type DeviceRecord, recording } from "../device/state.js";
+import { ask, type Operation, operate } from "../errors/errors.js";
+import { explanations } from "../errors/explanations.js";
+import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
+import type { Part, Source } from "../formulas/formulas.js";
+import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from "./arguments.js";
+import {
+  type CachedCall,
+  type CachedGroup,
+  CallCache,
+  hasPendingError,
+  isValidated,
+  keyOf,
+  touchedBy,
+} from "./cache.js";
+import {
+  type Argument,
+  checkArgumentCount,
+  checkSource,
+  checkWorkgroups,
+  countOf,
+  type Given,
+  packNumber,
+  RUN_OPTIONS,
+  type RunOptions,
+  readArguments,
+  readCounts,
+} from "./checks.js";
+import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
+
+/** Options of {@link Kernel}. */
+export interface KernelOptions {
+  /** Name of the entry point; default "main". */
+  entry?: string | undefined;
+  /** Names the kernel in messages; default the entry point. */
+  label?: string | undefined;
+  /**
+   * Whether each argument's dtype and size must match its binding; default true. The
+   * same scalar type; narrower types as words of u32; structures by their size.
+   */
+  check?: boolean | undefined;
+}
+
+/** A call that passed all checks. Release the temporary slots of `bound` after its last submit. */
+export interface Prepared {
+  readonly bound: readonly Bound[];
+  readonly groups: readonly [number, number, number];
+}
+
+/**
+ * A compute shader whose buffers are tensors: argument `i` is bound at `@group(0) @binding(i)`.
+ *
+ * The source may declare `var<storage, read>`, `var<storage, read_write>` and `var<uniform>`; pass
+ * a tensor for each declaration, also those that this entry point does not use.
+ *
+ * ```js
+ * const double = new webgpu.Kernel(device, `
+ *   @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+ *   @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+ *     if (id.x < arrayLength(&x)) { x[id.x] *= 2; }
+ *   }`);
+ * double.run([tensor]);
+ * ```
+ *
+ * Buffers are padded with zeros: `arrayLength` counts up to 3 bytes beyond the tensor for dtypes of
+ * fewer than 4 bytes, and up to a whole element for vectors.
+ */
+export class Kernel {
+  /** @internal */
+  readonly _record: DeviceRecord;
+  /** @internal */
+  readonly _label: string;
+  /** @internal The parameters of a formula, by binding; null: its argument is ours. */
+  readonly _params: Source["params"] | undefined;
+  readonly #check: boolean;
+  readonly #shader: Shader;
+  /** @internal */
+  readonly _pipeline: GPUComputePipeline;
+  readonly #layout: GPUBindGroupLayout;
+  readonly #compiled: Outcome;
+  readonly #cache = new CallCache();
+  /** Buffers of numbers, by position. Each run writes its own before it is submitted. */
+  readonly #uniforms: (Uniform | undefined)[] = [];
+
+  /**
+   * @param device - where the kernel runs
+   * @param wgsl - the source
+   * @param options - `entry` point, `label` for messages, `check` of dtypes and sizes
+   * @throws DeviceLostError; RangeError for no WGSL, or no such entry point. Errors in the source come later: from `await kernel.ready`, or from
+   * reading the kernel's results
+   */
+  constructor(device: GPUDevice, wgsl: string, options?: KernelOptions);
+  /** @internal Of formulas, `parts`: lines where errors are shown as of the part. */
+  constructor(
+    device: GPUDevice,
+    wgsl: string,
+    options?: KernelOptions,
+    parts?: readonly Part[],
+    params?: Source["params"],
+  );
+  constructor(
+    device: GPUDevice,
+    wgsl: string,
+    options: KernelOptions = {},
+    parts: readonly Part[] = [],
+    params?: Source["params"],
+  ) {
+    const names = { entry: 1, label: 1, check: 1 } as const;
+    checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
+    const { entry = "main", label = entry, check = true } = options;
+    checkSource(wgsl, entry);
+    const record = useDevice(device);
+    checkAlive(record);
+    this._record = record;
+    this._label = label;
+    this.#check = check;
+    this._params = params;
+    this.#shader = parseShader(wgsl, entry);
+    const { bindings } = this.#shader;
+    const code = withLines(wgsl);
+    let module: GPUShaderModule | undefined;
+    const { result, outcome } = operate(
+      record,
+      {
+        what: `compiling kernel "${label}"`,
+        filters: ["validation"],
+        explain: async (cause) =>
+          (await explanations()).explain(
+            record,
+            label,
+            code,
+            parts,
+            module as GPUShaderModule,
+            cause,
+          ),
+      },
+      () => {
+        module = device.createShaderModule({ code, label });
+        const layout = bindings && bindGroupLayout(device, bindings);
+        const pipeline = device.createComputePipeline({
+          label,
+          layout: layout ? device.createPipelineLayout({ bindGroupLayouts: [layout] }) : "auto",
+          compute: { module, entryPoint: entry },
+        });
+        return { pipeline, layout: layout ?? pipeline.getBindGroupLayout(0) };
+      },
+    );
+    this._pipeline = result.pipeline;
+    this.#layout = result.layout;
+    this.#compiled = outcome as Outcome;
+  }
+
+  /**
+   * Resolves once the shader has compiled. Waiting is optional: a kernel may be run at once.
+   *
+   * @throws KernelError with line, position and message of an error in the source;
+   * DeviceLostError
+   */
+  get ready(): Promise<void> {
+    return ask(this._record, [this.#compiled]);
+  }
+
+  /**
+   * Binds the arguments in order and submits one dispatch. The queue keeps the order of uploads,
+   * kernels and reads: you need not wait, and may release the tensors right after.
+   *
+   * A tensor whose byteOffset cannot be bound (WebGPU wants multiples of 256), or that is read while
+   * a neighbour in its buffer is written, is copied on the GPU and, from `read_write` bindings, back;
+   * `webgpu.stats()` counts that.
+   *
+   * @param args - a tensor for each binding, or a number for a uniform of f32, i32 or u32
+   * @param options - `workgroups` along x, y, z; `timestampWrites`
+   * @throws DeviceError for tensors elsewhere, UnsupportedError for buffers that cannot be bound
+   * and dtypes that the shader would misread, RangeError for wrong numbers of arguments or
+   * workgroups. Later GPU errors are thrown by reading the kernel's results
+   */
+  run(args: readonly Argument[], options?: RunOptions): void;
+  /** @internal */
+  run(args: readonly Given[], options?: RunOptions): void;
+  run(args: readonly Given[], options: RunOptions = {}): void {
+    const given = readArguments(args);
+    checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
+    const { timestampWrites } = options;
+    const counts = readCounts(options.workgroups);
+    const key = timestampWrites
+      ? undefined
+      : keyOf(given, counts === undefined ? [] : [counts].flat());
+    if (!key || !this._again(key, given)) this._run(given, counts, key, timestampWrites);
+  }
+
+  /**
+   * @internal The same, of lists that are ours: the checked way.
+   *
+   * @param key - that of the call, for {@link _again}; absent if the kernel takes other arguments
+   */
+  _run(
+    args: readonly Given[],
+    workgroups: RunOptions["workgroups"],
+    key?: readonly number[],
+    timestampWrites?: TimestampWrites,
+  ): void {
+    if (recording.batch !== null) {
+      recording.batch._record(this, args, { workgroups, timestampWrites });
+      return;
+    }
+    checkAlive(this._record);
+    const prepared = this._prepare(args, workgroups, true);
+    const { bound, groups } = prepared;
+    try {
+      const cached = this.#submit(prepared, timestampWrites);
+      if (!key || !cached || bound.some(({ temporary }) => temporary !== 0)) return;
+      cached.call = { key, groups, ...touchedBy(bound) };
+    } finally {
+      releaseBound(bound);
+    }
+  }
+
+  /**
+   * @internal Runs a cached call again, if it cannot fail; its numbers are asked for.
+   *
+   * @param key - has that of the call from `at` on
+   * @returns whether it ran: else it takes the checked way
+   */
+  _again(key: ArrayLike<number>, args: Pick<readonly unknown[], "at">, at = 0): boolean {
+    if (recording.batch !== null || this._record.lost !== null) return false;
+    const cached = this.#cache.find(key, at);
+    if (!cached || !isValidated(cached, this.#errors)) return false;
+    const call = cached.call as CachedCall;
+    const [, count = 0] = call.key;
+    for (let i = 0; i < count; i++) {
+      if (call.key[2 + i] !== 0) continue;
+      if (this.#uniform(args.at(i) as number, i) !== call.reads[i]?.facts) return false;
+    }
+    if (isOpen(cached.validation) || hasPendingError(call)) this.#follow(cached, call);
+    else this.#encode(cached.group, call.groups);
+    return true;
+  }
+
+  /** Runs a cached call that fails if the watched run does. A method: a closure costs each call. */
+  #follow({ group, validation }: CachedGroup, { reads, writes, groups }: CachedCall): void {
+    const operation = { what: "", reads, writes, after: [validation] };
+    operate(this._record, operation, () => this.#encode(group, groups));
+  }
+
+  /** @internal Whether it has compiled, and its calls are checked in full. */
+  get _isChecked(): boolean {
+    return this.#check && this.#shader.bindings !== null && this.#compiled.fault === null;
+  }
+
+  /** Errors of the device by now; -1: the GPU may know more than our checks. */
+  get #errors(): number {
+    return this._isChecked ? this._record.errors : -1;
+  }
+
+  /**
+   * @internal Checks the arguments and counts, and copies what cannot be bound.
+   *
+   * @param now - whether the call runs before any other of the kernel; else numbers have buffers of
+   * their own
+   */
+  _prepare(
+    args: readonly Given[],
+    workgroups: RunOptions["workgroups"],
+    now: boolean = false,
+  ): Prepared {
+    const record = this._record;
+    checkArgumentCount(this._label, this.#shader.bindings, args.length);
+    const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
+    const bound: Bound[] = [];
+    try {
+      args.forEach((arg, i) => {
+        const kept = now && typeof arg === "number" ? boundNumber(this.#uniform(arg, i)) : null;
+        bound.push(kept ?? bind(record, arg, i, this._declared(i), this.#check));
+      });
+      resolveAliasing(record, bound);
+      return { bound, groups };
+    } catch (error) {
+      releaseBound(bound);
+      throw error;
+    }
+  }
+
+  /** The buffer of a number, which the next run reads. */
+  #uniform(value: number, index: number): BufferRecord {
+    const record = this._record;
+    let kept = this.#uniforms[index];
+    if (kept && !isSound(kept.facts, record.errors)) kept = undefined;
+    if (kept && Object.is(kept.value, value)) return kept.facts;
+    const data = packNumber(value, index, this._declared(index));
+    kept ??= { facts: obtain(record, data.byteLength, DEFAULT_USAGE), value: undefined };
+    this.#uniforms[index] = kept;
+    record.device.gpu.queue.writeBuffer(kept.facts.buffer, 0, data);
+    kept.value = value;
+    return kept.facts;
+  }
+
+  /** @internal What the shader declares; undefined if that is not known. */
+  _declared(index: number): Binding | undefined {
+    return this.#shader.bindings?.[index];
+  }
+
+  /** @internal What its faults are kept with: `reads` and `writes` of the call. */
+  _operation(): Pick<Operation, "what" | "after" | "filters" | "explain"> {
+    return {
+      what: `kernel "${this._label}"`,
+      after: [this.#compiled],
+      filters: ["validation"],
+      explain: async (cause) => (await explanations()).runError(this._record, this._label, cause),
+    };
+  }
+
+  /** One invocation for each element of the first argument that the shader may write to. */
+  #usualGroups(args: readonly Given[]): number[] {
+    const { bindings, workgroup } = this.#shader;
+    const refuse = (why: string) =>
+      new UnsupportedError(
+        // In Python: needs_workgroups(label, why)
+        `kernel "${this._label}": ${why}, so workgroups must be given`,
+      );
+    if (bindings === null)
+      throw refuse(
+        // In Python: unknown_bindings()
+        "its bindings are not buffers numbered from @binding(0) on",
+      );
+    if (workgroup === null)
+      throw refuse(
+        // In Python: unknown_workgroup()
+        "its @workgroup_size is not of numbers",
+      );
+    const [x, y, z] = workgroup;
+    if (y !== 1 || z !== 1)
+      throw refuse(
+        // In Python: several_axes(size)
+        `its @workgroup_size(${workgroup}) has several axes`,
+      );
+    const index = bindings.findIndex(({ type }) => type === "storage");
+    const binding = bindings[index];
+    if (binding === undefined)
+      throw refuse(
+        // In Python: writes_nothing()
+        "it writes to no binding",
+      );
+    const arg = managedOf(args[index]);
+    if (arg === undefined) return [1]; // bind() throws for it
+    const invocations = countOf(arg, binding);
+    if (invocations === null)
+      throw refuse(
+        // In Python: unknown_elements(index, value)
+        `the elements of its binding ${index}, ${binding.value}, are unknown`,
+      );
+    return [Math.max(1, Math.ceil(invocations / x))];
+  }
+
+  #submit(
+    { bound, groups }: Prepared,
+    timestampWrites: TimestampWrites | undefined,
+  ): CachedGroup | undefined {
+    const cached = this.#cache.over(bound);
+    const written = bound.filter((one) => one.written);
+    const copiesOut = written.filter((one) => one.temporary !== 0);
+    // A copy back goes to a buffer that the group does not bind.
+    const plain = timestampWrites === undefined && copiesOut.length === 0;
+    const validated = cached !== undefined && plain && isValidated(cached, this.#errors);
+    // All bytes that are bound may be written.
+    for (const { extent, resource: it } of written) markWritten(extent.facts, it.offset + it.size);
+    const touched = touchedBy(bound);
+    const errors = hasPendingError(touched) ? -1 : this._record.errors;
+    const operation = { ...this._operation(), ...touched };
+    const { result: group, outcome } = operate(
+      this._record,
+      validated ? { ...operation, after: [cached.validation], filters: [] } : operation,
+      () => {
+        const made = cached?.group ?? this.#makeGroup(bound);
+        this.#encode(made, groups, timestampWrites, copiesOut);
+        return made;
+      },
+    );
+    const kept = cached ?? this.#cache.add(group, bound);
+    if (kept && !validated) Object.assign(kept, { validation: outcome, errors });
+    return kept;
+  }
+
+  #encode(
+    group: GPUBindGroup,
+    groups: Prepared["groups"],
+    timestampWrites?: TimestampWrites,
+    copiesOut?: readonly Bound[],
+  ): void {
+    const { gpu } = this._record.device;
+    const encoder = gpu.createCommandEncoder();
+    const pass = encoder.beginComputePass(timestampWrites && { timestampWrites });
+    pass.setPipeline(this._pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
+    pass.end();
+    if (copiesOut) for (const copy of copiesOut) copyBack(this._record, encoder, copy);
+    gpu.queue.submit([encoder.finish()]);
+  }
+
+  /** @internal */
+  _group(bound: readonly Bound[]): GPUBindGroup {
+    const cached = this.#cache.over(bound);
+    if (cached) return cached.group;
+    const group = this.#makeGroup(bound);
+    this.#cache.add(group, bound);
+    return group;
+  }
+
+  #makeGroup(bound: readonly Bound[]): GPUBindGroup {
+    const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
+    return this._record.device.gpu.createBindGroup({ layout: this.#layout, entries });
+  }
+}
+
+/** A number's buffer, and the number in it. */
+interface Uniform {
+  readonly facts: BufferRecord;
+  value: number | undefined;
+}
+
+/** Releases the slots that are only for a submit. */
+export function releaseBound(bound: readonly Bound[]): void {
+  for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
+}
+
+/** @internal Copies the shader's results in a copy back to its source. */
+export function copyBack(
+  record: DeviceRecord,
+  encoder: GPUCommandEncoder,
+  { resource, tensor }: Bound,
+): void {
+  const { handle, start, nbytes } = tensor as ManagedTensor;
+  const { buffer } = slotOf(handle);
+  encoder.copyBufferToBuffer(resource.buffer, 0, buffer, start, roundUp(nbytes, 4));
+  count(record, "copied", nbytes);
+}
