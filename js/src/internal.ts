@@ -10,7 +10,7 @@ import type { Tensor } from "./core/tensor.js";
 import { emptyOnDevice } from "./webgpu/buffers/buffers.js";
 import { extentOf, slotOf } from "./webgpu/buffers/references.js";
 import { read } from "./webgpu/buffers/transfer.js";
-import { checkAlive as checkRecord, useDevice } from "./webgpu/device/device.js";
+import { useDevice, workingDevice } from "./webgpu/device/device.js";
 import * as compiling from "./webgpu/errors/compiling.js";
 import { loadExplanations } from "./webgpu/errors/explanations.js";
 import { type Outcome, openOutcomes, setOutcome } from "./webgpu/errors/record.js";
@@ -43,7 +43,7 @@ export type { DType, GPUBuffer, GPUDevice, Tensor };
  * @throws DeviceLostError if it is lost
  */
 export function checkAlive(device: GPUDevice): void {
-  checkRecord(useDevice(device));
+  workingDevice(device);
 }
 
 /**

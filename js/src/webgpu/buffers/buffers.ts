@@ -14,14 +14,13 @@ import { ManagedTensor, type Place, type Storage, unclonable } from "../../core/
 import { checkOptions, FROM_GPU_BUFFER, type FromGPUBufferOptions } from "../../core/options.js";
 import { sizeOf } from "../../core/shape.js";
 import { Tensor } from "../../core/tensor.js";
-import { checkAlive, count, useDevice } from "../device/device.js";
+import { count, workingDevice } from "../device/device.js";
 import type { DeviceRecord } from "../device/state.js";
 import { notRun, operate } from "../errors/errors.js";
 import { type BufferRecord, markExposed, recordOf, setOutcome } from "../errors/record.js";
 import { checkCopySource, refuseRecorded } from "./checks.js";
 import { type AllocateOptions, allocate } from "./making.js";
 import { clearPadding } from "./padding.js";
-import { dropPipelines } from "./pipelines.js";
 import {
   addSlot,
   DEFAULT_USAGE,
@@ -96,8 +95,7 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Ma
   }
   const example = 'device, shape: [2, 3], dtype: "float32"';
   checkOptions<FromGPUBufferOptions>(options, "fromGPUBuffer()", FROM_GPU_BUFFER, example);
-  const record = useDevice(options.device);
-  checkAlive(record);
+  const record = workingDevice(options.device);
   const { size } = buffer;
   const byteOffset = checkCount("byteOffset", options.byteOffset ?? 0);
   const place = placeElements(options, byteOffset, size, "GPUBuffer");
@@ -186,7 +184,7 @@ export function copyInto(tensor: ManagedTensor, target: BufferRecord, offset: nu
       gpu.queue.submit([encoder.finish()]);
     },
   );
-  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && dropPipelines(gpu));
+  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && record.pipelines.clear());
 }
 
 /** The commands of such a copy, of at least one byte. */
@@ -198,6 +196,6 @@ export function encodeCopy(
 ): void {
   const { buffer, record } = slotOf(handle);
   encoder.copyBufferToBuffer(buffer, start, target, offset, roundUp(nbytes, 4));
-  if (nbytes % 4 !== 0) clearPadding(record.device.gpu, encoder, target, offset, nbytes);
+  if (nbytes % 4 !== 0) clearPadding(record, encoder, target, offset, nbytes);
   count(record, "copied", nbytes);
 }

@@ -1,12 +1,13 @@
 /**
  * WebGPU copies whole words. A shader of one invocation clears the rest of a tensor's last word.
  */
-import type { GPUBuffer, GPUCommandEncoder, GPUDevice } from "../../core/globals.js";
-import { cached } from "./pipelines.js";
+import type { GPUBuffer, GPUCommandEncoder } from "../../core/globals.js";
+import type { DeviceRecord } from "../device/state.js";
+import { pipelineOf } from "./pipelines.js";
 
 /** Clears the rest of the last word of `nbytes` (not a multiple of 4) from `offset` on. */
 export function clearPadding(
-  gpu: GPUDevice,
+  record: DeviceRecord,
   encoder: GPUCommandEncoder,
   buffer: GPUBuffer,
   offset: number,
@@ -16,7 +17,8 @@ export function clearPadding(
 @compute @workgroup_size(1) fn main() {
   words[arrayLength(&words) - 1] &= ${2 ** (8 * (nbytes % 4)) - 1};
 }`;
-  const pipeline = cached<GPUComputePipeline>(gpu, code);
+  const { gpu } = record.device;
+  const pipeline = pipelineOf<GPUComputePipeline>(record, code);
   const layout = pipeline.getBindGroupLayout(0);
   const word = offset + nbytes - (nbytes % 4);
   const from = word - (word % gpu.limits.minStorageBufferOffsetAlignment);

@@ -1,25 +1,29 @@
 import type { GPUDevice } from "../../core/globals.js";
 
-type Pipeline = GPUComputePipeline | GPURenderPipeline;
+export type Pipeline = GPUComputePipeline | GPURenderPipeline;
 
-/** Our own pipelines, by what makes them different. */
-const pipelines = new WeakMap<GPUDevice, Map<string, Pipeline>>();
+interface Compiled {
+  readonly device: { readonly gpu: GPUDevice };
+  readonly pipelines: Map<string, Pipeline>;
+}
 
-/** A compiled pipeline, kept as long as the device; without `make`, `key` is the WGSL of a compute pipeline. */
-export function cached<P extends Pipeline>(gpu: GPUDevice, key: string, make?: () => P): P {
-  const all = pipelines.get(gpu) ?? new Map<string, Pipeline>();
-  pipelines.set(gpu, all);
-  const found = all.get(key) ?? (make ? make() : compute(gpu, key));
-  all.set(key, found);
+/**
+ * A pipeline of our own shaders, compiled once for a device. An error of its use may be its fault: then
+ * clear `pipelines`.
+ *
+ * @param key - differs for each pipeline: without `make`, the WGSL of a compute pipeline
+ */
+export function pipelineOf<P extends Pipeline>(
+  { device, pipelines }: Compiled,
+  key: string,
+  make?: () => P,
+): P {
+  const found = pipelines.get(key) ?? (make ? make() : compile(device.gpu, key));
+  pipelines.set(key, found);
   return found as P;
 }
 
-function compute(gpu: GPUDevice, code: string): GPUComputePipeline {
+function compile(gpu: GPUDevice, code: string): GPUComputePipeline {
   const module = gpu.createShaderModule({ code });
   return gpu.createComputePipeline({ layout: "auto", compute: { module } });
-}
-
-/** Drops all of a device: they may be the cause of an error. */
-export function dropPipelines(gpu: GPUDevice): void {
-  pipelines.delete(gpu);
 }

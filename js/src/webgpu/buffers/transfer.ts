@@ -9,7 +9,7 @@ import { bytesOfOut, checkOut, type Out, readInto } from "../../core/targets.js"
 import type { Tensor } from "../../core/tensor.js";
 import { needCopy } from "../../exchange/produce.js";
 import type { Needs } from "../../exchange/types.js";
-import { checkAlive, count, useDevice } from "../device/device.js";
+import { checkAlive, count, workingDevice } from "../device/device.js";
 import type { DeviceRecord } from "../device/state.js";
 import { mapAfter, operate, readMapped, throwFirst } from "../errors/errors.js";
 import {
@@ -63,8 +63,7 @@ export function fit(held: ManagedTensor, needs: Needs, copy: boolean | undefined
 
 /** Implements `fit` for a CPU tensor that goes to a device. */
 export function fitUpload(tensor: ManagedTensor, device: GPUDevice, needs: Needs): ManagedTensor {
-  const record = useDevice(device);
-  checkAlive(record);
+  const record = workingDevice(device);
   const { usage = DEFAULT_USAGE, padTo } = allocateFor(needs);
   return uploadNew(tensor, record, tensor.dtype, usage, padTo);
 }

@@ -8,7 +8,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import type { Chunk, ManagedTensor } from "../../core/managed.js";
 import type { ToOptions } from "../../core/options.js";
 import { releasing } from "../../core/releasing.js";
-import { checkAlive, count, useDevice } from "../device/device.js";
+import { checkAlive, count, workingDevice } from "../device/device.js";
 import type { DeviceRecord } from "../device/state.js";
 import { operate } from "../errors/errors.js";
 import {
@@ -42,8 +42,7 @@ export function upload(
       `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
     );
   }
-  const record = useDevice(device);
-  checkAlive(record);
+  const record = workingDevice(device);
   // The name does not say whether elements are padded.
   const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;
   const dtype = name === tensor.dtype.name ? tensor.dtype : dtypeNamed(name);

@@ -34,6 +34,7 @@ export function useDevice(
     adapterLimits,
     listeners: new Set(),
     pool: new Pool(),
+    pipelines: new Map(),
     moved: { up: 0, down: 0, copied: 0, copies: 0 },
     errors: 0,
     taken: 0,
@@ -47,6 +48,13 @@ export function useDevice(
   gpu.addEventListener?.("uncapturederror", () => record.errors++);
   state.devices.push(record);
   return record;
+}
+
+/** The same of a device that works; throws DeviceLostError for a lost one. */
+export function workingDevice(gpu: GPUDevice): DeviceRecord {
+  const device = useDevice(gpu);
+  checkAlive(device);
+  return device;
 }
 
 /** Checks the members of a device before registering it. */

@@ -1,6 +1,7 @@
 import type { Device } from "../../core/device.js";
 import type { GPUBuffer, GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
+import type { Pipeline } from "../buffers/pipelines.js";
 import type { Pool } from "../buffers/pool.js";
 import type { BufferRecord, Extent } from "../errors/record.js";
 
@@ -17,6 +18,8 @@ export interface DeviceRecord {
   readonly listeners: Set<FaultListener>;
   /** Idle buffers for reuse. */
   readonly pool: Pool;
+  /** Pipelines of our own shaders: see buffers/pipelines.ts. */
+  readonly pipelines: Map<string, Pipeline>;
   /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
   readonly moved: { up: number; down: number; copied: number; copies: number };
   /** Number of errors of the device, with or without a tensor that raises them. */

@@ -10,7 +10,7 @@ import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice } from "../buffers/buffers.js";
 import type { Words } from "../buffers/making.js";
-import { checkAlive, nameOf, useDevice } from "../device/device.js";
+import { nameOf, workingDevice } from "../device/device.js";
 import { type DeviceRecord, recording } from "../device/state.js";
 import { keyOf } from "../kernels/cache.js";
 import { type Argument, checkParam } from "../kernels/checks.js";
@@ -44,8 +44,7 @@ export class Signature {
     type?: string,
   ) {
     if (typeof name !== "string") throw new TypeError(`name must be a string, not ${tagOf(name)}`);
-    this.record = useDevice(device);
-    checkAlive(this.record);
+    this.record = workingDevice(device);
     this.#isHalf = [type, ...typesOf(...inputs, ...outputs)].includes("f16");
     if (this.#isHalf && !device.features.has("shader-f16")) {
       throw new UnsupportedError(

@@ -23,7 +23,7 @@ import { tensorOfSlot } from "../buffers/buffers.js";
 import { managedIn, refuseRecorded } from "../buffers/checks.js";
 import { allocate } from "../buffers/making.js";
 import { slotOf } from "../buffers/references.js";
-import { checkAlive, nameOf, useDevice } from "../device/device.js";
+import { checkAlive, nameOf, workingDevice } from "../device/device.js";
 import type { DeviceRecord } from "../device/state.js";
 import { ask } from "../errors/errors.js";
 import { paint, pull } from "./texture.js";
@@ -87,8 +87,7 @@ export async function fromImage(
   options: FromImageOptions = {},
 ): Promise<Tensor> {
   // Everything up to the first `await`, which only <img> and Firefox's videos need, runs synchronously.
-  const record = useDevice(gpu);
-  checkAlive(record);
+  const record = workingDevice(gpu);
   checkImageOptions<FromImageOptions>(options, "fromImage()", { dtype: 1, channels: 1 });
   const scratch: Scratch = { texture: null };
   try {

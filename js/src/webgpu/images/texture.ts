@@ -1,7 +1,7 @@
 import type { GPUTexture } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { MAKING } from "../buffers/making.js";
-import { cached, dropPipelines } from "../buffers/pipelines.js";
+import { pipelineOf } from "../buffers/pipelines.js";
 import { extentOf, releaseSlot } from "../buffers/references.js";
 import type { DeviceRecord } from "../device/state.js";
 import { operate } from "../errors/errors.js";
@@ -119,11 +119,11 @@ function submit<P extends Pipeline>(
     const { outcome } = operate(record, operation, () => {
       const texture = make();
       const encoder = gpu.createCommandEncoder();
-      encode(texture, encoder, cached(gpu, key, compile), { binding: 0, resource });
+      encode(texture, encoder, pipelineOf(record, key, compile), { binding: 0, resource });
       gpu.queue.submit([encoder.finish()]);
     });
     // The pipeline may be wrong, so the next call makes it again.
-    outcome?.done.then((fault) => fault && dropPipelines(gpu));
+    outcome?.done.then((fault) => fault && record.pipelines.clear());
     return outcome;
   } finally {
     if (temporary) releaseSlot(temporary);

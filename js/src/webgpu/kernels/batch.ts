@@ -5,7 +5,7 @@ import { checkOptions } from "../../core/options.js";
 import { managedOf } from "../../core/tensor.js";
 import { encodeCopy } from "../buffers/buffers.js";
 import { extentOf, roundUp, slotOf } from "../buffers/references.js";
-import { checkAlive, nameOf, useDevice } from "../device/device.js";
+import { checkAlive, nameOf, workingDevice } from "../device/device.js";
 import { type DeviceRecord, recording } from "../device/state.js";
 import { calledAt, currentSite, operate, Settling } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
@@ -83,8 +83,7 @@ export class Batch {
 
   /** @internal */
   constructor(device: GPUDevice) {
-    this.#record = useDevice(device);
-    checkAlive(this.#record);
+    this.#record = workingDevice(device);
   }
 
   /**

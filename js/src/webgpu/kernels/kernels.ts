@@ -12,7 +12,7 @@ import { managedOf } from "../../core/tensor.js";
 import { obtain } from "../buffers/making.js";
 import { isSound } from "../buffers/pool.js";
 import { DEFAULT_USAGE, releaseSlot, roundUp, slotOf } from "../buffers/references.js";
-import { checkAlive, count, useDevice } from "../device/device.js";
+import { checkAlive, count, workingDevice } from "../device/device.js";
 import { type DeviceRecord, recording } from "../device/state.js";
 import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
@@ -124,8 +124,7 @@ export class Kernel {
     checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
     const { entry = "main", label = entry, check = true } = options;
     checkSource(wgsl, entry);
-    const record = useDevice(device);
-    checkAlive(record);
+    const record = workingDevice(device);
     this._record = record;
     this._label = label;
     this.#check = check;

@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../../core/globals.js";
 import { Usage } from "../buffers/references.js";
-import { checkAlive, nameOf, useDevice } from "../device/device.js";
+import { nameOf, workingDevice } from "../device/device.js";
 import { ask, collecting, mapAfter, operate, readMapped } from "../errors/errors.js";
 
 const MAKING = ["validation", "out-of-memory"] as const;
@@ -11,8 +11,7 @@ export async function timed(
   gpu: GPUDevice,
   run: (timestampWrites: TimestampWrites) => void,
 ): Promise<number> {
-  const record = useDevice(gpu);
-  checkAlive(record);
+  const record = workingDevice(gpu);
   if (!gpu.features.has("timestamp-query")) {
     throw new UnsupportedError(
       `${nameOf(record)} cannot measure: it was made without the feature "timestamp-query", ` +
