@@ -2,7 +2,7 @@
  * release twice: it has handles, which are refused once they are stale or if they are
  * forged. Independent of Python.
  *
- * js/src/webgpu/buffers/slots.ts has the same policy for GPU buffers, and both are
+ * js/src/webgpu/buffers/table.ts has the same policy for GPU buffers, and both are
  * tested with tests/handles/vectors.json. A handle is a slot (20 bits) and the slot's
  * generation (12 bits); slot 0 is never used, so 0 is not a handle. Of the free slots
  * the one that was freed first is used first, as soon as more than DLW_FREE_SLOTS are

@@ -8,7 +8,7 @@ import { checkShape } from "./core/shape.js";
 import { checkWrite as checkManaged } from "./core/targets.js";
 import type { Tensor } from "./core/tensor.js";
 import { emptyOnDevice } from "./webgpu/buffers/buffers.js";
-import { extentOf, slotOf } from "./webgpu/buffers/references.js";
+import { extentOf, slotOf } from "./webgpu/buffers/table.js";
 import { read } from "./webgpu/buffers/transfer.js";
 import { useDevice, workingDevice } from "./webgpu/device/device.js";
 import * as compiling from "./webgpu/errors/compiling.js";
@@ -53,7 +53,7 @@ export function checkAlive(device: GPUDevice): void {
  * @returns the buffer, for as long as the tensor is not released
  */
 export function bufferOf(tensor: Tensor): GPUBuffer {
-  return slotOf(tensor._managed.handle).buffer;
+  return slotOf(tensor._managed.handle).buffer.gpu;
 }
 
 /**
@@ -103,7 +103,7 @@ export function emptyOn(
  */
 export function beginRun(tensor: Tensor): void {
   const extent = extentOf(tensor._managed);
-  const isFirst = ({ fault }: Outcome) => fault?.batch === null && fault.facts === extent.facts;
+  const isFirst = ({ fault }: Outcome) => fault?.batch === null && fault.buffer === extent.buffer;
   if (openOutcomes(extent).some(isFirst)) setOutcome(extent, null);
 }
 

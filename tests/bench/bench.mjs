@@ -1,6 +1,7 @@
 // The page of `make bench`: starts Python and a device, then runs the paths one by one.
 import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
+import { poolOf } from "/js/webgpu/buffers/pool.js";
 import { useDevice } from "/js/webgpu/device/device.js";
 import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
 import { CALL_LAYOUTS, callWays, frameWays } from "./calls.mjs";
@@ -100,7 +101,7 @@ async function bench({ quick, only }) {
   for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { pool } = useDevice(device); // a private part, for what is cold
+      const pool = poolOf(useDevice(device)); // a private part, for what is cold
       const context = { pyodide, bridge, device, pool, library, libraries };
       let [ways, measured] = [];
       try {

@@ -3,6 +3,7 @@
 
 import * as library from "/js/index.js";
 import { connect } from "/js/index.js";
+import { poolOf } from "/js/webgpu/buffers/pool.js";
 import { useDevice } from "/js/webgpu/device/device.js";
 import { callWays } from "/tests/bench/calls.mjs";
 import { compare, spread } from "/tests/bench/measure.mjs";
@@ -38,7 +39,7 @@ async function start({ pyodideDir, wheel, root }) {
   await pyodide.loadPackage("numpy", { messageCallback() {} });
   const bridge = await connect(pyodide, { wheel: new URL(wheel, location).href });
   const device = await requestDevice();
-  const { pool } = useDevice(device); // a private part, for what is cold
+  const pool = poolOf(useDevice(device)); // a private part, for what is cold
   context = { pyodide, bridge, device, pool, library };
   waitMs = await measureWait(device);
   return waitMs;

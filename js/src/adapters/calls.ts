@@ -40,7 +40,7 @@ export class Adapters {
 
   /** Puts libraries on one device, and resolves to its id. */
   async shareDevice(libraries: Libraries): Promise<DeviceId> {
-    const { id } = useDevice(await (await all()).shareDevice(libraries)).device;
+    const { id } = useDevice(await (await all()).shareDevice(libraries)).named;
     return id;
   }
 }

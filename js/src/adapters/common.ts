@@ -313,11 +313,11 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
  *
  * @returns the device's name, for messages
  */
-export async function checkUsable(device: GPUDevice): Promise<string> {
-  const record = register(device);
+export async function checkUsable(gpu: GPUDevice): Promise<string> {
+  const device = register(gpu);
   await null; // a device that was lost before it was registered reports it by now
-  checkAlive(record);
-  return `${record.device}`;
+  checkAlive(device);
+  return `${device.named}`;
 }
 
 /** Whether a device is not known to be lost. */

@@ -7,8 +7,8 @@ import { DeviceError } from "../core/errors.js";
 import type { GPUDevice, GPUError } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Tensor } from "../core/tensor.js";
-import { extentOf, slotOf } from "../webgpu/buffers/references.js";
-import { conclude, Settling } from "../webgpu/errors/errors.js";
+import { extentOf, slotOf } from "../webgpu/buffers/table.js";
+import { conclude, Settling, throwFailed } from "../webgpu/errors/errors.js";
 import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/errors/record.js";
 
 /**
@@ -29,10 +29,7 @@ const given = shared("given", () => new WeakMap<object, Given[]>());
 
 /** Throws the fault of a GPU tensor, where it is known already. */
 export function checkFault(held: Tensor): void {
-  const known = openOutcomes(extentOf(held._managed)).find(({ fault }) => fault)?.fault;
-  if (!known) return;
-  known.reported = true;
-  throw known.error;
+  throwFailed(openOutcomes(extentOf(held._managed)));
 }
 
 /**
@@ -113,12 +110,12 @@ function concluded(
   tensor: Tensor,
   scopes: readonly Promise<GPUError | null>[],
 ): Tensor {
-  const { record } = slotOf(tensor._managed.handle);
+  const { device } = slotOf(tensor._managed.handle);
   const pending = pendingOf(library);
   given.set(library, pending);
   const after = pending.map(({ outcome }) => outcome);
   const writes = [extentOf(tensor._managed)];
   const what = `${name}, which handed out ${tensor.toString()},`;
-  conclude(record, { what, writes, after }, scopes);
+  conclude(device, { what, writes, after }, scopes);
   return tensor;
 }

@@ -12,7 +12,7 @@ import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { copyInto } from "../webgpu/buffers/buffers.js";
-import { slotOf } from "../webgpu/buffers/references.js";
+import { slotOf } from "../webgpu/buffers/table.js";
 import * as common from "./common.js";
 import { flushed, handed } from "./faults.js";
 
@@ -264,7 +264,10 @@ function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any 
   const made = jax.numpy.zeros(shape, { dtype, device: "webgpu" });
   try {
     const target = fromJax(jax, made);
-    releasing(target, () => copyInto(held._managed, slotOf(target._managed.handle).facts, 0));
+    releasing(target, () => {
+      const [from, to] = [slotOf(held._managed.handle), slotOf(target._managed.handle)];
+      copyInto(held._managed, from, to.buffer, 0);
+    });
   } catch (error) {
     quietly(() => made.dispose());
     throw error;

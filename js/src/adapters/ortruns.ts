@@ -7,9 +7,8 @@ import { bytesOf, dtypeNamed } from "../core/dtype.js";
 import { DeviceError } from "../core/errors.js";
 import type { GPUBuffer, GPUError } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
-import { useDevice as register } from "../webgpu/device/device.js";
-import type { DeviceRecord } from "../webgpu/device/state.js";
-import { ask, conclude, failure } from "../webgpu/errors/errors.js";
+import { type DeviceRecord, useDevice as register } from "../webgpu/device/device.js";
+import { ask, conclude, failure, throwFailed } from "../webgpu/errors/errors.js";
 import { type Extent, type Outcome, openOutcomes, recordOf } from "../webgpu/errors/record.js";
 import type { Watched, WatchedDevice } from "./watched.js";
 
@@ -32,20 +31,20 @@ export async function watchSession(
   given: unknown,
   create: () => Promise<any>,
 ): Promise<any> {
-  const record = register(watch.seen);
+  const device = register(watch.seen);
   const path = typeof given === "string" ? ` ${given}` : "";
   const loading = watch.begin(`loading the session${path} of onnxruntime-web`);
-  const made = await watched(record, loading, create);
-  const outcome = concluded(record, loading, [], []);
+  const made = await watched(device, loading, create);
+  const outcome = concluded(device, loading, [], []);
   try {
-    await ask(record, [outcome]);
+    await ask(device, [outcome]);
   } catch (error) {
     made.release().catch(() => {});
     throw error;
   }
   names.set(made, typeof given === "string" ? given : textOf(made));
   // A property of this object, so later replacements of the class's method have an effect.
-  made.run = (...args: any[]) => run(record, watch, made, args);
+  made.run = (...args: any[]) => run(device, watch, made, args);
   return made;
 }
 
@@ -54,26 +53,22 @@ function textOf({ inputNames, outputNames }: { inputNames?: string[]; outputName
   return `${inputNames?.join(", ")} -> ${outputNames?.join(", ")}`;
 }
 
-async function run(record: DeviceRecord, watch: WatchedDevice, session: any, args: any[]) {
+async function run(device: DeviceRecord, watch: WatchedDevice, session: any, args: any[]) {
   const feeds = Object.values(Object(args[0])).flatMap(extentOf);
   const before = feeds.flatMap(openOutcomes);
-  const known = before.find(({ fault }) => fault)?.fault;
-  if (known) {
-    known.reported = true;
-    throw known.error;
-  }
+  throwFailed(before);
   const running = watch.begin(`the session "${names.get(session)}" of onnxruntime-web`);
   const method = Object.getPrototypeOf(session).run;
-  const results: Record<string, any> = await watched(record, running, () =>
+  const results: Record<string, any> = await watched(device, running, () =>
     method.apply(session, args),
   );
   const values = Object.values(results);
   const onGPU = values.flatMap(extentOf);
-  const outcome = concluded(record, running, before, onGPU);
+  const outcome = concluded(device, running, before, onGPU);
   // Elements on the CPU cannot raise it later.
   if (outcome === null || onGPU.length === values.length) return results;
   try {
-    await ask(record, [outcome]);
+    await ask(device, [outcome]);
   } catch (error) {
     for (const value of values) value.dispose();
     throw error;
@@ -82,12 +77,12 @@ async function run(record: DeviceRecord, watch: WatchedDevice, session: any, arg
 }
 
 /** The result of `block`; if it fails, the device's error is the better one. */
-async function watched<R>(record: DeviceRecord, one: Watched, block: () => Promise<R>): Promise<R> {
+async function watched<R>(device: DeviceRecord, one: Watched, block: () => Promise<R>): Promise<R> {
   try {
     return await block();
   } catch (cause) {
     one.end();
-    await ask(record, [concluded(record, one, [], [])]);
+    await ask(device, [concluded(device, one, [], [])]);
     throw cause;
   } finally {
     one.end();
@@ -95,18 +90,18 @@ async function watched<R>(record: DeviceRecord, one: Watched, block: () => Promi
 }
 
 function concluded(
-  record: DeviceRecord,
+  device: DeviceRecord,
   one: Watched,
   after: readonly Outcome[],
   writes: readonly Extent[],
 ): Outcome | null {
   const { what, scopes } = one;
   const explain = (cause: GPUError) => {
-    const error = failure(record, what, cause, one.explain(cause));
+    const error = failure(device, what, cause, one.explain(cause));
     ofRuns.add(error);
     return error;
   };
-  return conclude(record, { what, after, writes, fresh: true, explain }, scopes);
+  return conclude(device, { what, after, writes, fresh: true, explain }, scopes);
 }
 
 /** The bytes of an `ort.Tensor` on the GPU. */
@@ -114,5 +109,5 @@ function extentOf(value: any): Extent[] {
   if (value?.location !== "gpu-buffer") return [];
   const { gpuBuffer, dims, type } = value as { gpuBuffer: GPUBuffer; dims: number[]; type: string };
   const end = bytesOf(dtypeNamed(type), sizeOf(dims));
-  return [{ facts: recordOf(gpuBuffer), start: 0, end }];
+  return [{ buffer: recordOf(gpuBuffer), start: 0, end }];
 }

@@ -25,7 +25,7 @@ export interface DeviceLayer {
   fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): ManagedTensor;
   bufferOf(tensor: ManagedTensor): GPUBuffer;
   /** Its buffer for foreign code, until the tensor is released. */
-  lend(tensor: ManagedTensor): GPUBuffer;
+  exportBuffer(tensor: ManagedTensor): GPUBuffer;
   /** Bytes from element 0 on that only the tensor uses. */
   capacityOf(tensor: ManagedTensor): number;
   /** The `fault` of a tensor's exchange; throws the fault that is known already. */

@@ -1,7 +1,7 @@
 import { DLPackError } from "./errors.js";
 
 /** Version of the layout of the shared state; another version's must not be touched. */
-const VERSION = 4;
+const VERSION = 5;
 const KEY = Symbol.for("dlpack-web");
 
 interface Realm {

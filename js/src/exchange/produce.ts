@@ -167,7 +167,7 @@ function placeOf(tensor: ManagedTensor): Pick<Exchange, "byteOffset" | "data" | 
     const layer = deviceLayer();
     const capacity = layer.capacityOf(tensor);
     // O2, O3: the consumer is done when it releases, and then the memory is reused.
-    return { byteOffset: tensor.start, data: layer.lend(tensor), capacity };
+    return { byteOffset: tensor.start, data: layer.exportBuffer(tensor), capacity };
   }
   const { start, bytes } = tensor.span;
   const capacity = bytes > 0 ? start + bytes - tensor.start : 0;

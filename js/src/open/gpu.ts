@@ -3,12 +3,11 @@ import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
-import { tensorOfSlot } from "../webgpu/buffers/buffers.js";
-import { allocate, MAKING } from "../webgpu/buffers/making.js";
-import { releaseSlot, slotOf } from "../webgpu/buffers/references.js";
+import { allocate, tensorOn } from "../webgpu/buffers/buffers.js";
+import { releaseSlot } from "../webgpu/buffers/table.js";
 import { eachPart, PIECE, submitWords, writeWords } from "../webgpu/buffers/upload.js";
 import { checkAlive, count, useDevice } from "../webgpu/device/device.js";
-import { ask, operate } from "../webgpu/errors/errors.js";
+import { ask, CREATION_ERRORS, operate } from "../webgpu/errors/errors.js";
 import type { Sink } from "./sink.js";
 
 /**
@@ -27,9 +26,11 @@ export async function gpuSink(
   type: DType,
 ): Promise<Sink> {
   const nbytes = bytesOf(type, sizeOf(shape));
-  let handle = allocate(useDevice(gpu), sizeOf(shape) * type.step);
-  const { record, buffer, facts } = slotOf(handle);
-  const { queue, lost } = record.device.gpu;
+  const device = useDevice(gpu);
+  const slot = allocate(device, sizeOf(shape) * type.step);
+  const { handle, buffer } = slot;
+  const { queue, lost } = device.gpu;
+  let isOurs = true;
   let offset = 0; // where the next word goes
   let block: Uint8Array<ArrayBuffer> | null = null; // made on demand
   let filled = 0;
@@ -45,12 +46,12 @@ export async function gpuSink(
     return part.length;
   };
   // As of tensors: what is small cannot fail, as only this code has the buffer, which exists.
-  const filters = nbytes > PIECE ? MAKING : [];
+  const filters = nbytes > PIECE ? CREATION_ERRORS : [];
   const write = ({ buffer: memory, byteOffset, byteLength }: Uint8Array) => {
-    const writes = [{ facts, start: offset, end: offset + byteLength }];
-    operate(record, { what: "uploading a file", writes, fresh: true, filters }, () =>
+    const writes = [{ buffer, start: offset, end: offset + byteLength }];
+    operate(device, { what: "uploading a file", writes, fresh: true, filters }, () =>
       eachPart(byteLength, (at, size) => {
-        writeWords(queue, buffer, offset + at, memory, byteOffset + at, size);
+        writeWords(queue, buffer.gpu, offset + at, memory, byteOffset + at, size);
         submitWords(queue, size);
       }),
     );
@@ -69,15 +70,15 @@ export async function gpuSink(
     const earlier = before;
     before = queue.onSubmittedWorkDone().catch(() => {});
     await Promise.race([earlier, lost]);
-    checkAlive(record);
+    checkAlive(device);
   };
   const drop = () => {
-    if (handle !== 0) releaseSlot(handle);
-    handle = 0;
+    if (isOurs) releaseSlot(handle);
+    isOurs = false;
   };
 
   try {
-    await ask(record, [facts.making]);
+    await ask(device, [buffer.creation]);
   } catch (error) {
     drop();
     throw error;
@@ -102,11 +103,10 @@ export async function gpuSink(
       // The last word is padded with zeros.
       if (filled % 4 !== 0) gather(new Uint8Array(-filled & 3));
       flush();
-      checkAlive(record);
-      count(record, "up", nbytes);
-      const tensor = new Tensor(tensorOfSlot(handle, 0, type, shape, false));
-      handle = 0;
-      return tensor;
+      checkAlive(device);
+      count(device, "up", nbytes);
+      isOurs = false;
+      return new Tensor(tensorOn(slot, 0, type, shape));
     },
     drop,
   };

@@ -10,7 +10,7 @@ import { isTensor, Tensor } from "../core/tensor.js";
 import { adapterHint, isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice } from "../webgpu/buffers/buffers.js";
-import { releaseSlot, retainSlot } from "../webgpu/buffers/references.js";
+import { releaseSlot, retainSlot } from "../webgpu/buffers/table.js";
 import { type CopiesOf, readAll } from "../webgpu/buffers/transfer.js";
 import { useDevice } from "../webgpu/device/device.js";
 import { COPIED, type HeapStorage, IN_PLACE, WRITABLE } from "./heap.js";

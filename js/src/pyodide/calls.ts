@@ -1,5 +1,5 @@
 import { shared } from "../core/realm.js";
-import { releaseSlot } from "../webgpu/buffers/references.js";
+import { releaseSlot } from "../webgpu/buffers/table.js";
 import { loadExplanations } from "../webgpu/errors/explanations.js";
 import type { Bridge } from "./bridge.js";
 import { Devices } from "./devices.js";

@@ -1,14 +1,8 @@
 import type { GPUDevice } from "../core/globals.js";
-import {
-  checkAlive,
-  type DeviceStats,
-  deviceWithId,
-  stats,
-  useDevice,
-} from "../webgpu/device/device.js";
+import { type DeviceStats, stats } from "../webgpu/buffers/stats.js";
+import { checkAlive, deviceWithId, registered, useDevice } from "../webgpu/device/device.js";
 import { type Features, features, featuresAtOnce } from "../webgpu/device/features.js";
 import type { RequestDeviceOptions } from "../webgpu/device/request.js";
-import { state } from "../webgpu/device/state.js";
 import { siteOf } from "../webgpu/errors/errors.js";
 import type { DeviceId, Site } from "./numbers.js";
 import { deviceOf } from "./python.js";
@@ -32,8 +26,7 @@ export class Devices {
 
   /** The id of a device made elsewhere, which keeps it for ever. */
   use(gpu: GPUDevice): DeviceId {
-    const { id } = useDevice(gpu).device;
-    return id;
+    return useDevice(gpu).named.id;
   }
 
   /** The `GPUDevice` with an id. */
@@ -43,7 +36,7 @@ export class Devices {
 
   /** Ids of the registered devices that are not lost. */
   ids(): DeviceId[] {
-    return state.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
+    return registered.devices.flatMap(({ lost, named }) => (lost === null ? [named.id] : []));
   }
 
   /** Number of errors of a device, after which buffers may be invalid. */
@@ -53,11 +46,11 @@ export class Devices {
 
   /** Waits until what was written to a device has arrived. */
   async settle(deviceId: DeviceId): Promise<void> {
-    const record = deviceWithId(deviceId);
-    const { queue, lost } = record.device.gpu;
+    const device = deviceWithId(deviceId);
+    const { queue, lost } = device.gpu;
     queue.submit([]);
     await Promise.race([queue.onSubmittedWorkDone(), lost]);
-    checkAlive(record);
+    checkAlive(device);
   }
 
   stats(): DeviceStats[] {
@@ -68,7 +61,7 @@ export class Devices {
    * Reports unread faults of Python's calls to Python, with the message and the number of the call.
    */
   onFault(listener: (message: string, site: Site) => void): void {
-    state.listeners.add((error, site) => {
+    registered.listeners.add((error, site) => {
       if (site === undefined) return false;
       listener(error.message, site);
       return true;

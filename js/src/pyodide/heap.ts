@@ -10,7 +10,8 @@ import {
   unclonable,
 } from "../core/managed.js";
 import { rowMajorStrides } from "../core/shape.js";
-import { adoptSlot, tensorOfSlot } from "../webgpu/buffers/buffers.js";
+import { tensorOn } from "../webgpu/buffers/buffers.js";
+import { retainSlot, slotOf } from "../webgpu/buffers/table.js";
 import * as L from "./layout.js";
 
 /** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
@@ -176,7 +177,7 @@ export class HeapStorage implements Storage {
    * caller detaches it.
    */
   peek(address: number): ManagedTensor {
-    return this.#read(address, 0, tensorOfSlot);
+    return this.#read(address, 0, slotOf);
   }
 
   /** The tensor that a `dlw_tensor` describes. Takes over its hold, also if it throws. */
@@ -184,7 +185,7 @@ export class HeapStorage implements Storage {
     const handle = this.#handleAt(address);
     let tensor: ManagedTensor;
     try {
-      tensor = this.#read(address, handle, adoptSlot);
+      tensor = this.#read(address, handle, retainSlot);
     } catch (error) {
       this.release(handle);
       throw error;
@@ -193,7 +194,7 @@ export class HeapStorage implements Storage {
     return tensor;
   }
 
-  #read(address: number, handle: number, onGPU: typeof tensorOfSlot): ManagedTensor {
+  #read(address: number, handle: number, slotAt: typeof slotOf): ManagedTensor {
     const words = this.host.memory.words;
     // Unsigned shifts, since addresses beyond 2 GiB are negative numbers here.
     const at = address >>> 2;
@@ -228,7 +229,7 @@ export class HeapStorage implements Storage {
           "copy it first",
       );
     }
-    if (!onCPU) return onGPU(data, offset, dtype, shape, readOnly, strides);
+    if (!onCPU) return tensorOn(slotAt(data), offset, dtype, shape, readOnly, strides);
     return new ManagedTensor(
       this,
       handle,

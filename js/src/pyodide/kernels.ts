@@ -1,5 +1,5 @@
 import type { ManagedTensor } from "../core/managed.js";
-import { extentOf } from "../webgpu/buffers/references.js";
+import { extentOf } from "../webgpu/buffers/table.js";
 import { calledAt } from "../webgpu/errors/errors.js";
 import type { Part, Source } from "../webgpu/formulas/formulas.js";
 import { Batch } from "../webgpu/kernels/batch.js";
@@ -67,7 +67,7 @@ export class Kernels {
           return { workgroups, site };
         });
         const { timed } = await import("../webgpu/lazy.js");
-        return await timed(kernel._record.device.gpu, (timestampWrites) => {
+        return await timed(kernel._device.gpu, (timestampWrites) => {
           signal.throwIfAborted();
           const { workgroups } = call;
           calledAt(call.site, () => kernel.run(held, { workgroups, timestampWrites }));

@@ -10,7 +10,7 @@ import type { Address, DeviceId, Handle, Wait } from "./numbers.js";
 import { Waits } from "./waits.js";
 
 /** The `GPUDevice` with an id. */
-export const deviceOf = (id: DeviceId): GPUDevice => deviceWithId(id).device.gpu;
+export const deviceOf = (id: DeviceId): GPUDevice => deviceWithId(id).gpu;
 
 /**
  * What functions that Python calls have in common. Tensors cross as numbers, in one step each, so an

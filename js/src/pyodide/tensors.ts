@@ -5,7 +5,7 @@ import { isTensor, Tensor } from "../core/tensor.js";
 import { watchOver } from "../core/watch.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice } from "../webgpu/buffers/buffers.js";
-import { slotOf } from "../webgpu/buffers/references.js";
+import { slotOf } from "../webgpu/buffers/table.js";
 import { read } from "../webgpu/buffers/transfer.js";
 import { deviceWithId } from "../webgpu/device/device.js";
 import { calledAt } from "../webgpu/errors/errors.js";
@@ -49,8 +49,8 @@ export class Tensors {
 
   /** A tensor of zeros on a device, which a recorded kernel may be about to compute. */
   empty(shape: ArrayLike<number>, dtype: string, deviceId: DeviceId, recorded: boolean): Handle {
-    const record = deviceWithId(deviceId);
-    return this.python.give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype), recorded));
+    const device = deviceWithId(deviceId);
+    return this.python.give(emptyOnDevice(device, checkShape(shape), dtypeNamed(dtype), recorded));
   }
 
   /** A tensor over a foreign buffer; `release` is called at its end. */
@@ -93,8 +93,8 @@ export class Tensors {
   /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
   isPooled(address: Address): boolean {
     return this.python.during(address, (tensor) => {
-      const { origin, taken } = slotOf(tensor._managed.handle).facts;
-      return origin === "tensors" && !taken;
+      const { origin, escaped } = slotOf(tensor._managed.handle).buffer;
+      return origin === "tensors" && !escaped;
     });
   }
 }

@@ -1,10 +1,10 @@
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { RequestDeviceOptions } from "./device/request.js";
 
+export { type DeviceStats, stats } from "./buffers/stats.js";
 export { type CopiesOf, readAll } from "./buffers/transfer.js";
-export { type DeviceStats, listenForFaults, stats } from "./device/device.js";
+export { type FaultListener, listenForFaults } from "./device/device.js";
 export { pageDevice } from "./device/page.js";
-export type { FaultListener } from "./device/state.js";
 export {
   ElementwiseKernel,
   type ElementwiseOptions,

@@ -11,7 +11,7 @@ import { emptyOnDevice } from "../../../js/dist/webgpu/buffers/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device/device.js";
 import { keyOf } from "../../../js/dist/webgpu/kernels/cache.js";
 import "../../../js/dist/webgpu/lazy.js"; // errors are explained within a turn
-import { slotOf } from "../../../js/dist/webgpu/buffers/references.js";
+import { slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 import { markExposed, setOutcome } from "../../../js/dist/webgpu/errors/record.js";
 import { fakeDevice } from "../fake_device.mjs";
 
@@ -57,7 +57,7 @@ function upload(gpu, values = [1, 2, 3, 4], usage) {
   return tensor;
 }
 
-const recordOf = (tensor) => slotOf(tensor._managed.handle).facts;
+const recordOf = (tensor) => slotOf(tensor._managed.handle).buffer;
 
 async function compiled(device, options) {
   const kernel = new webgpu.Kernel(device.gpu, ADD, options);
@@ -79,11 +79,11 @@ test("a call that the GPU accepted has no scope, with other numbers and other te
   );
   const same = x.reshape([2, 2]);
   assert.equal(run(same, 3), 0);
-  const { facts } = slotOf(x._managed.handle);
+  const { buffer } = slotOf(x._managed.handle);
   x.release();
   same.release();
   const pooled = upload(device.gpu, [0, 0, 0, 0]);
-  assert.equal(recordOf(pooled), facts);
+  assert.equal(recordOf(pooled), buffer);
   assert.equal(run(pooled, 3), 0);
   assert.equal(run(upload(device.gpu), 3), 1);
   const timestampWrites = {};
@@ -140,7 +140,7 @@ test("a call fails with the one that it follows, also where its elements are new
   const x = upload(device.gpu);
   const again = [x, x.reshape([2, 2])]; // the same call, and another over the same bytes
   for (const second of again) {
-    const { facts } = slotOf(x._managed.handle);
+    const { buffer } = slotOf(x._managed.handle);
     const fresh = new webgpu.Kernel(device.gpu, ADD);
     await device.answer();
     assert.equal(
@@ -150,13 +150,13 @@ test("a call fails with the one that it follows, also where its elements are new
     const host = Tensor.fromTypedArray(new Float32Array(4));
     x.write(host);
     host.release();
-    assert.equal(facts.work.length, 0);
+    assert.equal(buffer.writes.length, 0);
     assert.equal(
       device.scopes(() => fresh.run([second, 1])),
       0,
     );
     await device.answer({ message: "refused" });
-    assert.match(facts.work[0].outcome.fault.error.message, /refused/);
+    assert.match(buffer.writes[0].outcome.fault.error.message, /refused/);
     x.write(Tensor.fromTypedArray(new Float32Array(4)));
   }
   assert.equal(
@@ -320,17 +320,17 @@ test("errors are asked of the elements of this call", async () => {
   const first = upload(gpu, [7]);
   assert.equal(run(first), 1);
   await device.answer();
-  const { facts } = slotOf(first._managed.handle);
+  const { buffer } = slotOf(first._managed.handle);
   first.release();
   const second = upload(gpu);
-  assert.equal(recordOf(second), facts);
+  assert.equal(recordOf(second), buffer);
   assert.equal(run(second) + run(second), 0);
-  assert.deepEqual(facts.work, []);
+  assert.deepEqual(buffer.writes, []);
   const fault = { error: new Error("spoilt"), reported: true };
-  setOutcome({ facts, start: 8, end: 16 }, { fault, done: Promise.resolve(fault) });
+  setOutcome({ buffer, start: 8, end: 16 }, { fault, done: Promise.resolve(fault) });
   assert.equal(run(second), 0);
   assert.deepEqual(
-    facts.work.map(({ start, end, outcome }) => [start, end, outcome.fault]),
+    buffer.writes.map(({ start, end, outcome }) => [start, end, outcome.fault]),
     [[0, 16, fault]],
   );
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
-import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/buffers/references.js";
+import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 
 const USAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 

@@ -5,9 +5,8 @@ import { test } from "node:test";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { emptyOnDevice } from "../../../js/dist/webgpu/buffers/buffers.js";
-import { addSlot, extentOf, slotOf } from "../../../js/dist/webgpu/buffers/references.js";
+import { addSlot, extentOf, slotOf, table } from "../../../js/dist/webgpu/buffers/table.js";
 import { useDevice } from "../../../js/dist/webgpu/device/device.js";
-import { state } from "../../../js/dist/webgpu/device/state.js";
 import { notRun, Settling } from "../../../js/dist/webgpu/errors/errors.js";
 import { newRecord } from "../../../js/dist/webgpu/errors/record.js";
 import { takeImage } from "../../../js/dist/webgpu/images/images.js";
@@ -206,14 +205,14 @@ test("what begins where nothing can be bound is bound as a copy, and copied back
 test("what a shader may have written is cleared before its buffer is used again, padding too", () => {
   const { gpu } = fakeDevice();
   const tensor = fresh(gpu, 3);
-  const { facts } = slotOf(tensor._managed.handle);
-  assert.equal(facts.dirty, 12);
+  const { buffer } = slotOf(tensor._managed.handle);
+  assert.equal(buffer.dirty, 12);
   new webgpu.Kernel(gpu, source("vec4f")).run([tensor]);
-  assert.equal(facts.dirty, 16);
+  assert.equal(buffer.dirty, 16);
   const whole = fresh(gpu, 65);
   const view = whole.slice([64, 65]);
   new webgpu.Kernel(gpu, source("vec4f")).run([view]);
-  assert.equal(slotOf(whole._managed.handle).facts.dirty, 256 + 16);
+  assert.equal(slotOf(whole._managed.handle).buffer.dirty, 256 + 16);
   for (const each of [tensor, whole, view]) each.release();
 });
 
@@ -224,13 +223,13 @@ test("an idle buffer is cleared only where it was written", () => {
   const empty = () => emptyOnDevice(useDevice(gpu), [10], dtypeNamed("float32"));
   const clearedAfter = (use) => {
     const tensor = empty();
-    const { facts } = slotOf(tensor._managed.handle);
-    assert.equal(facts.dirty, 0);
+    const { buffer } = slotOf(tensor._managed.handle);
+    assert.equal(buffer.dirty, 0);
     use(tensor);
     tensor.release();
     cleared.length = 0;
     const next = empty();
-    assert.equal(slotOf(next._managed.handle).facts, facts);
+    assert.equal(slotOf(next._managed.handle).buffer, buffer);
     next.release();
     return cleared;
   };
@@ -366,11 +365,11 @@ test("a call that throws leaves no error scope behind", () => {
 test("what others get may be written by them", () => {
   const { gpu } = fakeDevice();
   const tensor = fresh(gpu, 1);
-  const { facts } = slotOf(tensor._managed.handle);
-  assert.deepEqual([facts.exposed, facts.exported, facts.dirty], [false, false, 4]);
+  const { buffer } = slotOf(tensor._managed.handle);
+  assert.deepEqual([buffer.exposed, buffer.exported, buffer.dirty], [false, false, 4]);
   const { data, release } = tensor[Symbol.for("dlpack.exchange")]();
-  assert.equal(data, facts.buffer);
-  assert.deepEqual([facts.exposed, facts.exported, facts.dirty], [true, true, 16]);
+  assert.equal(data, buffer.gpu);
+  assert.deepEqual([buffer.exposed, buffer.exported, buffer.dirty], [true, true, 16]);
   release();
   tensor.release();
 });
@@ -389,22 +388,22 @@ test("a copy whose last word is not whole has the rest of it cleared", () => {
 test("a full table of GPU tensors is an error, and no handle of another", () => {
   const { gpu } = fakeDevice();
   const record = useDevice(gpu);
-  const facts = newRecord(gpu.createBuffer({ size: 16, usage: STORAGE }), "others");
-  const { length } = state.slots;
-  const { free } = state;
+  const buffer = newRecord(gpu.createBuffer({ size: 16, usage: STORAGE }), "others");
+  const { length } = table.slots;
+  const { free } = table;
   const most = 2 ** 20;
   try {
-    state.slots.length = most - 1;
-    state.free = 256;
-    const last = addSlot(record, facts);
+    table.slots.length = most - 1;
+    table.free = 256;
+    const last = addSlot(record, buffer).handle;
     assert.equal(last & (most - 1), most - 1);
-    assert.throws(() => addSlot(record, facts), {
+    assert.throws(() => addSlot(record, buffer), {
       name: "DLPackError",
       message: `more than ${most - 257} GPU tensors at once`,
     });
   } finally {
-    state.slots.length = length;
-    state.free = free;
+    table.slots.length = length;
+    table.free = free;
   }
 });
 

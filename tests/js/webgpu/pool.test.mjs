@@ -18,7 +18,7 @@ function idle(size, origin = "tensors", options = {}) {
   return newRecord(buffer, origin, options);
 }
 
-const destroyed = (records) => records.map(({ buffer }) => buffer.destroyed);
+const destroyed = (records) => records.map(({ gpu }) => gpu.destroyed);
 
 /** Runs `block` with a clock of its own: `pass(ms)` lets time go by. */
 function timed(block) {
@@ -71,7 +71,7 @@ test("a buffer that an error may have made invalid is destroyed, unless others m
     const [sound, doubtful, kept] = [
       idle(64, "tensors", { errors: 1 }),
       idle(64),
-      Object.assign(idle(64), { taken: true }),
+      Object.assign(idle(64), { escaped: true }),
     ];
     for (const each of [sound, doubtful, kept]) pool.give(each);
     assert.equal(pool.take(64, "tensors", 1), sound);

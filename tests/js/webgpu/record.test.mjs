@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor } from "../../../js/dist/index.js";
-import { isSound } from "../../../js/dist/webgpu/buffers/pool.js";
-import { slotOf } from "../../../js/dist/webgpu/buffers/references.js";
+import { slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 import {
+  isReusable,
   migrate,
   newRecord,
   openOutcomes,
@@ -22,47 +22,49 @@ for (const seed of [1, 2, 3]) {
   test(`what is known of each byte is what was found last of it, seed ${seed}`, () => {
     const next = random(seed);
     const size = 300;
-    const facts = newRecord(bufferOf(size), "tensors");
+    const buffer = newRecord(bufferOf(size), "tensors");
     const bytes = new Array(size).fill(null);
     for (let step = 0; step < 3000; step++) {
       const start = next(size);
       const end = Math.min(size, start + next(next(4) === 0 ? size : 12));
       const found = [null, bad(), outcome(undefined)][next(3)];
-      setOutcome({ facts, start, end }, found);
+      setOutcome({ buffer, start, end }, found);
       bytes.fill(found, start, end);
       if (next(10) === 0)
         for (const each of bytes) if (each?.fault === undefined && each) each.fault = null;
       const from = next(size);
       const to = from + next(40);
       const expected = new Set(bytes.slice(from, to).filter((each) => each && each.fault !== null));
-      assert.deepEqual(new Set(openOutcomes({ facts, start: from, end: to })), expected);
-      const { work } = facts;
-      for (let i = 0; i < work.length; i++) {
-        assert.ok(work[i].start < work[i].end && (i === 0 || work[i - 1].end <= work[i].start));
+      assert.deepEqual(new Set(openOutcomes({ buffer, start: from, end: to })), expected);
+      const { writes } = buffer;
+      for (let i = 0; i < writes.length; i++) {
+        assert.ok(
+          writes[i].start < writes[i].end && (i === 0 || writes[i - 1].end <= writes[i].start),
+        );
       }
     }
   });
 }
 
 test("what turned out well is forgotten, however many writes there were", () => {
-  const facts = newRecord(bufferOf(1 << 20), "tensors");
+  const buffer = newRecord(bufferOf(1 << 20), "tensors");
   for (let i = 0; i < 5000; i++) {
     const found = outcome(undefined);
-    setOutcome({ facts, start: 8 * i, end: 8 * i + 4 }, found);
+    setOutcome({ buffer, start: 8 * i, end: 8 * i + 4 }, found);
     found.fault = null;
   }
-  assert.ok(facts.work.length <= 64, `${facts.work.length} are kept`);
+  assert.ok(buffer.writes.length <= 64, `${buffer.writes.length} are kept`);
 });
 
 test("of no bytes nothing is known but that the buffer was made", () => {
-  const making = outcome(undefined);
-  const facts = newRecord(bufferOf(16), "tensors", { making });
-  setOutcome({ facts, start: 4, end: 4 }, bad());
-  assert.deepEqual(facts.work, []);
-  setOutcome({ facts, start: 0, end: 16 }, bad());
-  assert.deepEqual(openOutcomes({ facts, start: 8, end: 8 }), [making]);
-  making.fault = null;
-  assert.deepEqual(openOutcomes({ facts, start: 8, end: 8 }), []);
+  const creation = outcome(undefined);
+  const buffer = newRecord(bufferOf(16), "tensors", { creation });
+  setOutcome({ buffer, start: 4, end: 4 }, bad());
+  assert.deepEqual(buffer.writes, []);
+  setOutcome({ buffer, start: 0, end: 16 }, bad());
+  assert.deepEqual(openOutcomes({ buffer, start: 8, end: 8 }), [creation]);
+  creation.fault = null;
+  assert.deepEqual(openOutcomes({ buffer, start: 8, end: 8 }), []);
 });
 
 test("a buffer has one record, whoever asks", () => {
@@ -73,7 +75,7 @@ test("a buffer has one record, whoever asks", () => {
   assert.equal(recordOf(theirs), found);
   assert.notEqual(found.id, made.id);
   assert.deepEqual(
-    [found.origin, found.taken, found.exposed, found.dirty],
+    [found.origin, found.escaped, found.exposed, found.dirty],
     ["others", true, true, 16],
   );
 });
@@ -84,7 +86,7 @@ test("a newer copy sees that an older one has had the record", () => {
   Object.assign(record, { format: format + 3, news: "kept by newer ones" });
   migrate(record);
   assert.deepEqual(
-    [record.format, record.news, record.taken],
+    [record.format, record.news, record.escaped],
     [format, "kept by newer ones", false],
   );
 });
@@ -114,32 +116,32 @@ const upload = (device) => Tensor.fromTypedArray(new Float32Array(4)).to(device)
 test("a buffer goes when the last tensor over it goes, whichever that is", () => {
   const device = fakeDevice();
   const x = upload(device);
-  const { facts } = slotOf(x._managed.handle);
+  const { buffer } = slotOf(x._managed.handle);
   // What a consumer has that is another copy of this library.
   const over = { device, shape: [4], dtype: "float32" };
-  const again = Tensor.fromGPUBuffer(facts.buffer, over);
+  const again = Tensor.fromGPUBuffer(buffer.gpu, over);
   x.release();
   const y = upload(device);
-  assert.notEqual(slotOf(y._managed.handle).buffer, facts.buffer);
+  assert.notEqual(slotOf(y._managed.handle).buffer.gpu, buffer.gpu);
   again.release();
   const z = upload(device);
-  assert.equal(slotOf(z._managed.handle).buffer, facts.buffer);
+  assert.equal(slotOf(z._managed.handle).buffer.gpu, buffer.gpu);
   const single = Tensor.fromTypedArray(new Float32Array(4)).to(device, { usage: 32 });
-  const { facts: alone } = slotOf(single._managed.handle);
-  const held = Tensor.fromGPUBuffer(alone.buffer, over);
+  const { buffer: only } = slotOf(single._managed.handle);
+  const held = Tensor.fromGPUBuffer(only.gpu, over);
   single.release();
-  assert.equal(alone.buffer.destroyed, 0);
+  assert.equal(only.gpu.destroyed, 0);
   held.release();
-  assert.equal(alone.buffer.destroyed, 1);
+  assert.equal(only.gpu.destroyed, 1);
   for (const each of [y, z]) each.release();
 });
 
 test("a tensor's record is looked at whichever copy made it", () => {
   const x = upload(fakeDevice());
-  const { facts } = slotOf(x._managed.handle);
-  const { format } = facts;
-  facts.format = format + 1;
-  assert.equal(slotOf(x._managed.handle).facts.format, format);
+  const { buffer } = slotOf(x._managed.handle);
+  const { format } = buffer;
+  buffer.format = format + 1;
+  assert.equal(slotOf(x._managed.handle).buffer.format, format);
   x.release();
 });
 
@@ -182,7 +184,7 @@ test("a buffer that others have is written under watch, however small", () => {
   const x = upload(device);
   x.write(new Float32Array(4));
   assert.deepEqual(scopes, []);
-  assert.equal(x.buffer, slotOf(x._managed.handle).buffer);
+  assert.equal(x.buffer, slotOf(x._managed.handle).buffer.gpu);
   x.write(new Float32Array(4));
   assert.deepEqual(scopes, ["validation"]);
   x.release();
@@ -202,28 +204,31 @@ test("a source may release the tensor that it is written to", () => {
     return new ArrayBuffer(16);
   };
   x.write(Object.defineProperty(memory, "buffer", { get }) && source);
-  assert.notEqual(slotOf(other._managed.handle).buffer, written.at(-1));
+  assert.notEqual(slotOf(other._managed.handle).buffer.gpu, written.at(-1));
   other.release();
 });
 
 test("a buffer whose last work failed does not wait in the pool", () => {
   const device = fakeDevice();
   const x = upload(device);
-  const { facts } = slotOf(x._managed.handle);
-  setOutcome({ facts, start: 0, end: 16 }, bad());
+  const { buffer } = slotOf(x._managed.handle);
+  setOutcome({ buffer, start: 0, end: 16 }, bad());
   x.release();
-  assert.equal(facts.buffer.destroyed, 1);
+  assert.equal(buffer.gpu.destroyed, 1);
 });
 
-test("a buffer is sound while nothing speaks against it", () => {
-  const sound = (fields, errors, now) =>
-    isSound({ ...newRecord(bufferOf(16), "tensors", { errors }), ...fields }, now);
-  assert.equal(sound({}, 2, 2), true);
-  assert.equal(sound({}, 2, 3), false); // its making was not watched
-  assert.equal(sound({ making: outcome(null) }, 2, 3), true);
-  assert.equal(sound({ making: outcome(undefined) }, 2, 3), false);
-  assert.equal(sound({ making: outcome(null), exposed: true }, 2, 3), false);
-  assert.equal(sound({ making: bad() }, 2, 2), false);
-  assert.equal(sound({ work: [{ start: 0, end: 4, outcome: bad() }] }, 2, 2), false);
-  assert.equal(sound({ work: [{ start: 0, end: 4, outcome: outcome(undefined) }] }, 2, 2), true);
+test("a buffer is reusable while nothing speaks against it", () => {
+  const reusable = (fields, errors, now) =>
+    isReusable({ ...newRecord(bufferOf(16), "tensors", { errors }), ...fields }, now);
+  assert.equal(reusable({}, 2, 2), true);
+  assert.equal(reusable({}, 2, 3), false); // its creation was not watched
+  assert.equal(reusable({ creation: outcome(null) }, 2, 3), true);
+  assert.equal(reusable({ creation: outcome(undefined) }, 2, 3), false);
+  assert.equal(reusable({ creation: outcome(null), exposed: true }, 2, 3), false);
+  assert.equal(reusable({ creation: bad() }, 2, 2), false);
+  assert.equal(reusable({ writes: [{ start: 0, end: 4, outcome: bad() }] }, 2, 2), false);
+  assert.equal(
+    reusable({ writes: [{ start: 0, end: 4, outcome: outcome(undefined) }] }, 2, 2),
+    true,
+  );
 });

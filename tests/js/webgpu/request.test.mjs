@@ -189,8 +189,8 @@ test("too large a tensor names what its adapter has", async () => {
   adapterWith();
   const device = await webgpu.requestDevice({ maxBufferSize: 256 });
   const record = (await import("../../../js/dist/webgpu/device/device.js")).useDevice(device);
-  const { obtain } = await import("../../../js/dist/webgpu/buffers/making.js");
-  const name = `${record.device}`;
+  const { obtain } = await import("../../../js/dist/webgpu/buffers/buffers.js");
+  const name = `${record.named}`;
   assert.throws(() => obtain(record, 1024, 140), {
     message:
       `1024 bytes are needed, ${name} allows 256 (maxBufferSize) in one buffer and its adapter ` +

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { enter, find, leave } from "../../../js/dist/webgpu/buffers/slots.js";
+import { enter, find, leave } from "../../../js/dist/webgpu/buffers/table.js";
 
 const { sizes, sequences } = JSON.parse(
   readFileSync(new URL("../../handles/vectors.json", import.meta.url), "utf8"),
@@ -14,32 +14,32 @@ const newTable = () => ({ slots: [], firstFree: 0, lastFree: 0, free: 0 });
 for (const [seed, sequence] of sequences.entries()) {
   test(`a table of 16 slots is as its model (seed ${seed})`, () => {
     const table = newTable();
-    const live = new Map(); // handle -> facts
+    const live = new Map(); // handle -> buffer
     for (const [operation, result] of sequence) {
-      const facts = {};
+      const buffer = {};
       if (operation === -1 && result === 0) {
-        assert.throws(() => enter(table, { facts }, sizes), { name: "DLPackError" });
+        assert.throws(() => enter(table, { buffer }, sizes), { name: "DLPackError" });
       } else if (operation === -1) {
-        assert.equal(enter(table, { facts }, sizes), result);
-        live.set(result, facts);
+        assert.equal(enter(table, { buffer }, sizes), result);
+        live.set(result, buffer);
       } else {
-        assert.equal(find(table, operation, sizes)?.facts, live.get(operation));
+        assert.equal(find(table, operation, sizes)?.buffer, live.get(operation));
         if (result) leave(table, operation, sizes);
         live.delete(operation);
       }
-      for (const [handle, each] of live) assert.equal(find(table, handle, sizes)?.facts, each);
+      for (const [handle, each] of live) assert.equal(find(table, handle, sizes)?.buffer, each);
     }
   });
 }
 
 test("handles never run out, and a stale one is refused for 2^20 others", () => {
   const table = newTable();
-  const facts = {};
-  const stale = enter(table, { facts });
+  const buffer = {};
+  const stale = enter(table, { buffer });
   leave(table, stale);
   const most = 2 ** 20;
   for (let i = 0; i < 2 * most; i++) {
-    const handle = enter(table, { facts });
+    const handle = enter(table, { buffer });
     if (i < most) assert.notEqual(handle, stale);
     assert.ok(handle > 0 && handle < 2 ** 32);
     leave(table, handle);
@@ -49,7 +49,7 @@ test("handles never run out, and a stale one is refused for 2^20 others", () => 
 
 test("forged handles are refused", () => {
   const table = newTable();
-  const handle = enter(table, { facts: {} });
+  const handle = enter(table, { buffer: {} });
   for (const each of [0, handle + 1, handle | (1 << 20), 0xffffffff]) {
     assert.equal(find(table, each), undefined);
   }

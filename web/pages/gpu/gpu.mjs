@@ -4,6 +4,7 @@ import { compare } from "./bench/measure.mjs";
 import { downloadWays, requestDevice, settling, uploadWays, viewWays } from "./bench/paths.mjs";
 import { boot, versionsOf } from "./boot.mjs";
 import * as library from "./js/index.js";
+import { poolOf } from "./js/webgpu/buffers/pool.js";
 import { PIECE } from "./js/webgpu/buffers/upload.js";
 import { useDevice } from "./js/webgpu/device/device.js";
 import { $, median, offer, say, Tasks } from "./page.mjs";
@@ -121,7 +122,7 @@ async function runOnce() {
       if (device === made) device = undefined;
     });
   }
-  const { pool } = useDevice(device); // a private part, for rows that are cold
+  const pool = poolOf(useDevice(device)); // a private part, for rows that are cold
   const timing = await clocks(device);
   const context = { ...python, ...timing, device, pool, library };
   const rows = [];

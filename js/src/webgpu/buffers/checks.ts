@@ -1,14 +1,15 @@
 /**
  * Checks of tensors on GPUs, with their messages, each stated once. Python's are in
- * py/dlpack_web/_backends.
+ * py/dlpack_web/_backends. The caller has looked up the tensor's slot.
  */
 import type { DType } from "../../core/dtype.js";
-import { DeviceError, textOf, UnsupportedError } from "../../core/errors.js";
+import { textOf, UnsupportedError } from "../../core/errors.js";
 import type { ManagedTensor } from "../../core/managed.js";
+import { shared } from "../../core/realm.js";
 import { managedOf } from "../../core/tensor.js";
-import { nameOf } from "../device/device.js";
-import { type DeviceRecord, recording } from "../device/state.js";
-import { capacityOf, extentOf, type LiveSlot, roundUp, slotOf, Usage } from "./references.js";
+import { type DeviceRecord, nameOf } from "../device/device.js";
+import type { Extent } from "../errors/record.js";
+import { capacityIn, extentIn, type LiveSlot, roundUp, Usage } from "./slot.js";
 
 /** The inside of a tensor; throws TypeError for anything else. */
 export function managedIn(x: unknown): ManagedTensor {
@@ -18,9 +19,9 @@ export function managedIn(x: unknown): ManagedTensor {
 }
 
 /** The error for a buffer beyond the device's limit. */
-export function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
-  const limit = record.device.gpu.limits.maxBufferSize;
-  const most = record.adapterLimits?.maxBufferSize;
+export function tooLarge(device: DeviceRecord, size: number): UnsupportedError {
+  const limit = device.gpu.limits.maxBufferSize;
+  const most = device.adapterLimits?.maxBufferSize;
   const way =
     most !== undefined && size > most
       ? // In Python: no_larger_buffer()
@@ -30,29 +31,20 @@ export function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
   const adapter = most === undefined ? "" : ` and its adapter ${most}`;
   return new UnsupportedError(
     // In Python: buffer_too_large(size, device, limit, adapter, way)
-    `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
+    `${size} bytes are needed, ${nameOf(device)} allows ${limit} (maxBufferSize) in one buffer` +
       `${adapter}: ${way}`,
-    { given: size, needed: limit, device: record.device },
-  );
-}
-
-/** The slot of a tensor that must be on this device; else DeviceError naming both. */
-export function slotOn(record: DeviceRecord, tensor: ManagedTensor): LiveSlot {
-  tensor.check();
-  const slot = tensor.isOnGPU ? slotOf(tensor.handle) : null;
-  if (slot?.record === record) return slot;
-  throw new DeviceError(
-    `${tensor.dtype.name}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
-      `${nameOf(record)}: ${slot ? "devices do not share buffers; await read() it, then " : ""}` +
-      "upload it with to(gpuDevice)",
-    { device: record.device },
+    { given: size, needed: limit, device: device.named },
   );
 }
 
 /** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
-export function checkUsage(tensor: ManagedTensor, flag: keyof typeof Usage, what: string): void {
-  const { buffer, record } = slotOf(tensor.handle);
-  const { usage } = buffer;
+export function checkUsage(
+  { buffer, device }: LiveSlot,
+  tensor: ManagedTensor,
+  flag: keyof typeof Usage,
+  what: string,
+): void {
+  const { usage } = buffer.gpu;
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
   const flags = has.join(" | ") || "none of the flags needed here";
@@ -60,7 +52,7 @@ export function checkUsage(tensor: ManagedTensor, flag: keyof typeof Usage, what
     // In Python: lacks_usage(what, flag, tensor, flags, flag)
     `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor.toString()} has ` +
       `${flags}: create it with ${flag} too`,
-    { given: usage, needed: Usage[flag], device: record.device },
+    { given: usage, needed: Usage[flag], device: device.named },
   );
 }
 
@@ -70,13 +62,24 @@ export function checkRowMajor(tensor: ManagedTensor): void {
   throw new UnsupportedError(
     `${tensor.toString()} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
       "upload the result of read()",
-    { device: slotOf(tensor.handle).record.device },
+    { device: tensor.device },
   );
 }
 
+/** A batch that records; kernels/batch.ts implements it. */
+export interface Recorder {
+  /** Records a call of a kernel instead of running it. */
+  _record(kernel: object, args: readonly unknown[], options: object): void;
+  /** Whether a recorded kernel writes to these bytes, or, for `writing`, uses them. */
+  _uses(extent: Extent, writing: boolean): boolean;
+}
+
+/** The batch that records now, of any copy of the library. */
+export const recording = shared("recording", () => ({ batch: null as Recorder | null }));
+
 /** Throws if a tensor is read or written now that a kernel is to use later, as the batch runs. */
-export function refuseRecorded(tensor: ManagedTensor, writing: boolean): void {
-  if (!recording.batch?._uses(extentOf(tensor), writing)) return;
+export function refuseRecorded(slot: LiveSlot, tensor: ManagedTensor, writing: boolean): void {
+  if (!recording.batch?._uses(extentIn(slot, tensor), writing)) return;
   throw new UnsupportedError(
     `${tensor.toString()} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has ` +
       `recorded ${writing ? "uses" : "writes to"} it, and runs only with run(): do this before the ` +
@@ -85,17 +88,18 @@ export function refuseRecorded(tensor: ManagedTensor, writing: boolean): void {
 }
 
 /** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
-export function checkCopySource(tensor: ManagedTensor, what: string): void {
+export function checkCopySource(slot: LiveSlot, tensor: ManagedTensor, what: string): void {
   checkRowMajor(tensor);
-  checkUsage(tensor, "COPY_SRC", what);
-  const end = tensor.start + roundUp(tensor.nbytes, 4);
-  const { buffer, record } = slotOf(tensor.handle);
-  if (tensor.start % 4 === 0 && end <= buffer.size) return;
+  checkUsage(slot, tensor, "COPY_SRC", what);
+  const { start } = tensor;
+  const end = start + roundUp(tensor.nbytes, 4);
+  const { size } = slot.buffer.gpu;
+  if (start % 4 === 0 && end <= size) return;
   throw new UnsupportedError(
     // In Python: unaligned_copy(what, tensor, start, needed, size)
-    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor.start}) and ` +
-      `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
-    { given: buffer.size, needed: end, device: record.device },
+    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${start}) and ` +
+      `${end} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`,
+    { given: size, needed: end, device: tensor.device },
   );
 }
 
@@ -109,8 +113,8 @@ export function checkSameDType(tensor: ManagedTensor, given: DType, needed: DTyp
 }
 
 /** Throws unless the tensor's words are its own: whole words are written. */
-export function checkOwnWords(tensor: ManagedTensor): void {
-  if (tensor.start % 4 === 0 && roundUp(tensor.nbytes, 4) <= capacityOf(tensor)) return;
+export function checkOwnWords(slot: LiveSlot, tensor: ManagedTensor): void {
+  if (tensor.start % 4 === 0 && roundUp(tensor.nbytes, 4) <= capacityIn(slot, tensor)) return;
   throw new UnsupportedError(
     `${tensor.toString()} shares words of 4 bytes with its neighbours (byteOffset ${tensor.start}, ` +
       `${tensor.nbytes} bytes): WebGPU writes whole words`,
@@ -119,15 +123,15 @@ export function checkOwnWords(tensor: ManagedTensor): void {
 }
 
 /** Throws unless a buffer has the whole words that reading a tensor copies. */
-export function checkWholeWords(tensor: ManagedTensor): void {
-  const { buffer } = slotOf(tensor.handle);
+export function checkWholeWords({ buffer }: LiveSlot, tensor: ManagedTensor): void {
+  const { size } = buffer.gpu;
   const { start, bytes } = tensor.span;
   const end = roundUp(start + bytes, 4);
-  if (bytes === 0 || end <= buffer.size) return;
+  if (bytes === 0 || end <= size) return;
   throw new UnsupportedError(
     // In Python: unaligned_read(tensor, needed, size)
     `reading ${tensor.toString()} needs whole words of 4 bytes, ${end} bytes in its GPUBuffer ` +
-      `(it has ${buffer.size}): pad the buffer to a multiple of 16`,
-    { given: buffer.size, needed: end, device: tensor.device },
+      `(it has ${size}): pad the buffer to a multiple of 16`,
+    { given: size, needed: end, device: tensor.device },
   );
 }

@@ -4,8 +4,8 @@ import { type DTypeName, dtypeNamed } from "../../core/dtype.js";
 import { releasing } from "../../core/releasing.js";
 import { checkShape, checkStrides, checkSubByte, spanOf } from "../../core/shape.js";
 import { Tensor } from "../../core/tensor.js";
-import { adoptSlot } from "./buffers.js";
-import { slotOf } from "./references.js";
+import { tensorOn } from "./buffers.js";
+import { retainSlot, slotOf } from "./table.js";
 
 /** Elements in a buffer. `offset` is in bytes, and `strides` count elements. */
 export interface Described {
@@ -41,7 +41,7 @@ export function viewOf(
     const what = `${type.name}[${dims}]${steps ? ` with strides [${steps}]` : ""}`;
     throw new RangeError(`${what} from byte ${offset} is not within a tensor of ${used} bytes`);
   }
-  return new Tensor(adoptSlot(handle, offset, type, dims, readOnly === true, steps));
+  return new Tensor(tensorOn(retainSlot(handle), offset, type, dims, readOnly === true, steps));
 }
 
 /**
@@ -54,8 +54,9 @@ export function copyBytes({ _managed: managed }: Tensor): Tensor | undefined {
   const { handle, start, nbytes, strides } = managed;
   if (strides !== null) return undefined;
   const [uint8, skip] = [dtypeNamed("uint8"), start % 4]; // copies begin at whole words
-  return releasing(adoptSlot(handle, start - skip, uint8, [skip + nbytes], true), (words) => {
-    const first = ({ handle }: typeof words) => adoptSlot(handle, skip, uint8, [nbytes], true);
-    return releasing(words.pack(), (copy) => new Tensor(first(copy)));
-  });
+  const view = (handle: number, from: number, length: number) =>
+    tensorOn(retainSlot(handle), from, uint8, [length], true);
+  return releasing(view(handle, start - skip, skip + nbytes), (words) =>
+    releasing(words.pack(), (copy) => new Tensor(view(copy.handle, skip, nbytes))),
+  );
 }

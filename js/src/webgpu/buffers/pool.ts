@@ -1,19 +1,9 @@
-import type { BufferRecord, Origin } from "../errors/record.js";
+import { type BufferRecord, isReusable, type Origin } from "../errors/record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, the least recently used go first. */
 const BUDGET = 256 << 20;
 /** After so long without use, all are destroyed. */
 const IDLE_MS = 10_000;
-
-/**
- * Whether an idle buffer is presumably usable. If no error scope watched its creation, or foreign
- * code has had it, any later error of the device may mean that it is invalid.
- */
-export function isSound(record: BufferRecord, now: number): boolean {
-  const { making, work, exposed, errors } = record;
-  if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
-  return errors === now || (making?.fault === null && !exposed);
-}
 
 /** Idle buffers by purpose and size, the most recently used kind at the end. */
 export class Pool {
@@ -34,25 +24,25 @@ export class Pool {
    */
   take(size: number, origin: Origin, errors: number): BufferRecord | undefined {
     const kind = this.#idle.get(origin === "staging" ? -size : size);
-    for (let facts = kind?.pop(); facts !== undefined; facts = kind?.pop()) {
+    for (let buffer = kind?.pop(); buffer !== undefined; buffer = kind?.pop()) {
       this.idleBytes -= size;
       this.#used = true;
-      if (isSound(facts, errors)) {
+      if (isReusable(buffer, errors)) {
         this.reused++;
-        return facts;
+        return buffer;
       }
-      if (!facts.taken) facts.buffer.destroy();
+      if (!buffer.escaped) buffer.gpu.destroy();
     }
     return undefined;
   }
 
   /** Takes a buffer that is no longer used except by queued work, which keeps its order. */
-  give(facts: BufferRecord): void {
-    const { size } = facts.buffer;
+  give(buffer: BufferRecord): void {
+    const { size } = buffer.gpu;
     // Staging buffers are separate from those of tensors: they contain the last read.
-    const key = facts.origin === "staging" ? -size : size;
+    const key = buffer.origin === "staging" ? -size : size;
     const kind = this.#idle.get(key) ?? [];
-    kind.push(facts);
+    kind.push(buffer);
     if (key !== this.#last || kind.length === 1) {
       this.#idle.delete(key);
       this.#idle.set(key, kind);
@@ -72,9 +62,9 @@ export class Pool {
   #trim(budget: number): void {
     for (const [key, kind] of this.#idle) {
       while (this.idleBytes > budget && kind.length > 0) {
-        const { buffer } = kind.shift() as BufferRecord;
-        this.idleBytes -= buffer.size;
-        buffer.destroy();
+        const { gpu } = kind.shift() as BufferRecord;
+        this.idleBytes -= gpu.size;
+        gpu.destroy();
       }
       if (kind.length === 0) this.#idle.delete(key);
     }
@@ -90,4 +80,10 @@ export class Pool {
     (timer as { unref?: () => void }).unref?.();
     return timer;
   }
+}
+
+/** The pool of a device, made at the first call. */
+export function poolOf(device: { pool: Pool | null }): Pool {
+  device.pool ??= new Pool();
+  return device.pool;
 }

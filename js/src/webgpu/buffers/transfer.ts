@@ -9,30 +9,30 @@ import { bytesOfOut, checkOut, type Out, readInto } from "../../core/targets.js"
 import type { Tensor } from "../../core/tensor.js";
 import { needCopy } from "../../exchange/produce.js";
 import type { Needs } from "../../exchange/types.js";
-import { checkAlive, count, workingDevice } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
+import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
 import { mapAfter, operate, readMapped, throwFirst } from "../errors/errors.js";
 import {
   type BufferRecord,
   isOpen,
   isPrivate,
+  isReusable,
   type Outcome,
   openOutcomes,
 } from "../errors/record.js";
 import { faultOf, joinFault } from "../errors/reports.js";
-import { bufferOf, copyOf, fromBuffer, lend, tensorOfSlot } from "./buffers.js";
-import { checkUsage, checkWholeWords, managedIn, refuseRecorded } from "./checks.js";
-import { type AllocateOptions, makeBuffer } from "./making.js";
-import { isSound } from "./pool.js";
 import {
-  capacityOf,
-  DEFAULT_USAGE,
-  extentOf,
-  type LiveSlot,
-  roundUp,
-  slotOf,
-  Usage,
-} from "./references.js";
+  type AllocateOptions,
+  bufferOf,
+  copyOf,
+  createBuffer,
+  exportBuffer,
+  fromBuffer,
+  tensorOn,
+} from "./buffers.js";
+import { checkUsage, checkWholeWords, managedIn, refuseRecorded } from "./checks.js";
+import { poolOf } from "./pool.js";
+import { capacityIn, DEFAULT_USAGE, extentIn, type LiveSlot, roundUp, Usage } from "./slot.js";
+import { extentOf, slotOf } from "./table.js";
 import { upload, uploadNew, write } from "./upload.js";
 
 // --- for other consumers ----------------------------------------------------------------------------------
@@ -41,31 +41,32 @@ import { upload, uploadNew, write } from "./upload.js";
 export function fit(held: ManagedTensor, needs: Needs, copy: boolean | undefined): ManagedTensor {
   const { offset, padTo = 4, exactUsage } = needs;
   const usage = needs.usage ?? exactUsage ?? Usage.STORAGE;
-  const { buffer } = slotOf(held.handle);
+  const slot = slotOf(held.handle);
+  const own = slot.buffer.gpu.usage;
+  const capacity = capacityIn(slot, held);
   const size = Math.max(roundUp(held.nbytes, padTo), padTo);
   const misfit =
     held.strides !== null
       ? `has strides [${held.strides}]`
       : held.start !== (offset ?? roundUp(held.start, 4))
         ? `begins at byte ${held.start} of its GPUBuffer, not at ${offset ?? "a multiple of 4"}`
-        : !(capacityOf(held) >= size)
-          ? `has ${capacityOf(held)} bytes to itself in its GPUBuffer, not ${size}`
-          : (buffer.usage & usage) !== usage
-            ? `lacks GPUBufferUsage flags: it has ${buffer.usage}, needed are ${usage}`
-            : exactUsage !== undefined && buffer.usage !== exactUsage
-              ? `has GPUBufferUsage flags ${buffer.usage}, not exactly ${exactUsage}`
+        : !(capacity >= size)
+          ? `has ${capacity} bytes to itself in its GPUBuffer, not ${size}`
+          : (own & usage) !== usage
+            ? `lacks GPUBufferUsage flags: it has ${own}, needed are ${usage}`
+            : exactUsage !== undefined && own !== exactUsage
+              ? `has GPUBufferUsage flags ${own}, not exactly ${exactUsage}`
               : null;
   if (misfit === null && !copy) return held.share();
   if (misfit) needCopy(held, copy, misfit);
-  const handle = copyOf(held, allocateFor(needs));
-  return tensorOfSlot(handle, 0, held.dtype, held.shape, false);
+  return tensorOn(copyOf(held, slot, allocateFor(needs)), 0, held.dtype, held.shape);
 }
 
 /** Implements `fit` for a CPU tensor that goes to a device. */
-export function fitUpload(tensor: ManagedTensor, device: GPUDevice, needs: Needs): ManagedTensor {
-  const record = workingDevice(device);
+export function fitUpload(tensor: ManagedTensor, gpu: GPUDevice, needs: Needs): ManagedTensor {
+  const device = workingDevice(gpu);
   const { usage = DEFAULT_USAGE, padTo } = allocateFor(needs);
-  return uploadNew(tensor, record, tensor.dtype, usage, padTo);
+  return uploadNew(tensor, device, tensor.dtype, usage, padTo);
 }
 
 /** Options of a fresh buffer; throws UnsupportedError for needs that none can meet. */
@@ -111,7 +112,7 @@ interface Piece {
 
 /** The pieces that share one staging buffer and one map. */
 interface Batch {
-  readonly record: DeviceRecord;
+  readonly device: DeviceRecord;
   readonly pieces: Piece[];
   bytes: number;
 }
@@ -162,14 +163,15 @@ export async function read<O extends Out>(
       const out = outs[i];
       if (!tensor.isOnGPU) return { target: out ?? tensor.newArray() };
       if (out) checkOut(tensor, out);
-      checkUsage(tensor, "COPY_SRC", "reading");
-      refuseRecorded(tensor, false);
+      const slot = slotOf(tensor.handle);
+      checkUsage(slot, tensor, "COPY_SRC", "reading");
+      refuseRecorded(slot, tensor, false);
       // The caller may release `out`, or the tensor, while the GPU works.
       const held = out instanceof ManagedTensor ? out.share() : (out ?? null);
       if (held instanceof ManagedTensor) holds.push(held);
       const source = tensor.share();
       holds.push(source);
-      const piece = plan(batches, source, held);
+      const piece = plan(batches, slot, source, held);
       holds.push(...piece.rows);
       return piece;
     });
@@ -186,20 +188,19 @@ export async function read<O extends Out>(
 }
 
 /** The rows of the result are the caller's to release. */
-function plan(batches: Batch[], tensor: ManagedTensor, target: Out | null): Piece {
-  const slot = slotOf(tensor.handle);
-  const { record } = slot;
-  checkAlive(record);
-  checkWholeWords(tensor);
+function plan(batches: Batch[], slot: LiveSlot, tensor: ManagedTensor, target: Out | null): Piece {
+  const { device } = slot;
+  checkAlive(device);
+  checkWholeWords(slot, tensor);
   const rows = rowsOf(tensor);
   const [{ span }] = rows as [ManagedTensor];
   const pitch = span.bytes && roundUp((rows[1] ? 3 : span.start % 4) + span.bytes, 4);
   // Also without elements: only the map says whether the device still works.
   const bytes = roundUp(rows.length * pitch || 1, 16);
-  const limit = record.device.gpu.limits.maxBufferSize;
-  let batch = batches.find((b) => b.record === record && b.bytes + bytes <= limit);
+  const limit = device.gpu.limits.maxBufferSize;
+  let batch = batches.find((b) => b.device === device && b.bytes + bytes <= limit);
   if (batch === undefined) {
-    batch = { record, pieces: [], bytes: 0 };
+    batch = { device, pieces: [], bytes: 0 };
     batches.push(batch);
   }
   const offset = batch.bytes;
@@ -221,28 +222,28 @@ function rowsOf(tensor: ManagedTensor): ManagedTensor[] {
 }
 
 /** Reads a batch; throws the fault of its first piece that has one. */
-async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
-  const facts = takeStaging(record, bytes);
-  const { buffer: staging, making } = facts;
+async function readBatch({ device, pieces, bytes }: Batch): Promise<void> {
+  const staging = takeStaging(device, bytes);
+  const { gpu, creation } = staging;
   let used = false;
   try {
-    submitCopies(record, pieces, facts);
+    submitCopies(device, pieces, staging);
     for (const piece of pieces) piece.target ??= piece.tensor.newArray();
     const outcomes = pieces.flatMap(({ before, copied }) => [...before, copied]);
-    await mapAfter(record, "reading back", outcomes, staging, bytes, making);
-    await readMapped(record, () => {
+    await mapAfter(device, "reading back", outcomes, gpu, bytes, creation);
+    await readMapped(device, () => {
       for (const { tensor, target } of pieces) checkOut(tensor, target as Out); // all, or none
-      const mapped = new Uint8Array(staging.getMappedRange(0, bytes));
-      for (const piece of pieces) take(record, piece, mapped);
-      staging.unmap(); // which Deno refuses once the device is lost
+      const mapped = new Uint8Array(gpu.getMappedRange(0, bytes));
+      for (const piece of pieces) take(device, piece, mapped);
+      gpu.unmap(); // which Deno refuses once the device is lost
     });
     // Buffers that were copied are valid from now on, and no later copy of them can fail.
-    for (const { pitch, slot } of pieces) if (pitch) slot.facts.making ??= VALID;
-    facts.making ??= VALID;
+    for (const { pitch, slot } of pieces) if (pitch) slot.buffer.creation ??= VALID;
+    staging.creation ??= VALID;
     used = true;
   } finally {
-    if (used) record.pool.give(facts);
-    else staging.destroy();
+    if (used) poolOf(device).give(staging);
+    else gpu.destroy();
   }
 }
 
@@ -250,25 +251,27 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
  * One submit for our own buffers, which cannot be invalid once they are made; one for each of the
  * others, so a destroyed one does not affect other tensors' copies.
  */
-function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: BufferRecord): void {
-  const { gpu } = record.device;
-  const safe = pieces.filter(({ slot: { facts } }) => isPrivate(facts) && !isOpen(facts.making));
+function submitCopies(device: DeviceRecord, pieces: readonly Piece[], staging: BufferRecord): void {
+  const { gpu } = device;
+  const safe = pieces.filter(
+    ({ slot: { buffer } }) => isPrivate(buffer) && !isOpen(buffer.creation),
+  );
   const groups = [safe, ...pieces.filter((p) => !safe.includes(p)).map((p) => [p])];
-  const isValid = [staging, ...safe.map(({ slot }) => slot.facts)].every((facts) =>
-    isSound(facts, Number.NaN),
+  const isValid = [staging, ...safe.map(({ slot }) => slot.buffer)].every((buffer) =>
+    isReusable(buffer, Number.NaN),
   );
   for (const group of groups) {
     if (group.length === 0) continue;
-    for (const piece of group) piece.before = openOutcomes(extentOf(piece.tensor));
+    for (const piece of group) piece.before = openOutcomes(extentIn(piece.slot, piece.tensor));
     const { outcome } = operate(
-      record,
+      device,
       {
         get what() {
           return `reading ${group.map(({ tensor }) => tensor.toString())}`;
         },
         // Submitting a copy of an invalid buffer fails as a consequence.
-        reads: group === safe ? [] : group.map(({ tensor }) => extentOf(tensor)),
-        after: [staging.making],
+        reads: group === safe ? [] : group.map(({ slot, tensor }) => extentIn(slot, tensor)),
+        after: [staging.creation],
         filters: group === safe && isValid ? [] : ["validation"],
       },
       () => {
@@ -278,8 +281,8 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
             const skip = start % 4; // copies are of whole words
             const length = roundUp(skip + bytes, 4);
             const to = offset + i * pitch;
-            if (bytes)
-              encoder.copyBufferToBuffer(slot.buffer, start - skip, staging.buffer, to, length);
+            if (bytes === 0) return;
+            encoder.copyBufferToBuffer(slot.buffer.gpu, start - skip, staging.gpu, to, length);
           });
         }
         gpu.queue.submit([encoder.finish()]);
@@ -289,10 +292,10 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
   }
 }
 
-/** The outcome of making a buffer that the GPU has copied. */
+/** The outcome of creating a buffer that the GPU has copied. */
 const VALID: Outcome = { fault: null, done: Promise.resolve(null) };
 
-function take(record: DeviceRecord, piece: Piece, mapped: Uint8Array): void {
+function take(device: DeviceRecord, piece: Piece, mapped: Uint8Array): void {
   const { tensor, target, rows, offset, pitch } = piece;
   if (pitch === 0) return;
   const into = bytesOfOut(target as Out);
@@ -301,19 +304,21 @@ function take(record: DeviceRecord, piece: Piece, mapped: Uint8Array): void {
     const at = offset + i * pitch + (start % 4);
     row.put(into.subarray(i * row.nbytes), mapped.subarray(at, at + bytes));
   });
-  count(record, "down", tensor.nbytes);
+  count(device, "down", tensor.nbytes);
 }
 
 // A power of two fits more reads, and the bytes after those that are read are never seen.
-function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
-  const { pool, device, errors } = record;
+function takeStaging(device: DeviceRecord, bytes: number): BufferRecord {
+  const { errors } = device;
   const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), device.gpu.limits.maxBufferSize);
   const usage = Usage.MAP_READ | Usage.COPY_DST;
-  const idle = pool.take(size, "staging", errors);
-  return idle ?? makeBuffer(record, size, usage, "staging", `reading ${bytes} bytes`);
+  const idle = poolOf(device).take(size, "staging", errors);
+  return idle ?? createBuffer(device, size, usage, "staging", `reading ${bytes} bytes`);
 }
 
 registerDeviceLayer({
-  ...{ upload, write, read, fromBuffer, bufferOf, lend, capacityOf },
-  ...{ faultOf, joinFault, fit, fitUpload },
+  ...{ upload, write, read, fromBuffer, bufferOf, exportBuffer, fit, fitUpload },
+  capacityOf: (tensor) => capacityIn(slotOf(tensor.handle), tensor),
+  faultOf: (tensor) => faultOf(slotOf(tensor.handle).device, extentOf(tensor)),
+  joinFault: (tensor, fault) => joinFault(slotOf(tensor.handle).device, extentOf(tensor), fault),
 });

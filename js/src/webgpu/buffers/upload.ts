@@ -8,9 +8,8 @@ import type { GPUDevice } from "../../core/globals.js";
 import type { Chunk, ManagedTensor } from "../../core/managed.js";
 import type { ToOptions } from "../../core/options.js";
 import { releasing } from "../../core/releasing.js";
-import { checkAlive, count, workingDevice } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
-import { operate } from "../errors/errors.js";
+import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
+import { CREATION_ERRORS, operate } from "../errors/errors.js";
 import {
   type BufferRecord,
   isOpen,
@@ -19,41 +18,36 @@ import {
   type Outcome,
   setOutcome,
 } from "../errors/record.js";
-import { copyInto, tensorOfSlot } from "./buffers.js";
+import { type AllocateOptions, copyInto, obtain, tensorOn } from "./buffers.js";
 import {
   checkCopySource,
   checkOwnWords,
   checkSameDType,
   checkUsage,
   refuseRecorded,
-  slotOn,
 } from "./checks.js";
-import { type AllocateOptions, MAKING, obtain } from "./making.js";
-import { addSlot, DEFAULT_USAGE, dispose, slotOf, Usage } from "./references.js";
+import { DEFAULT_USAGE, type LiveSlot, Usage } from "./slot.js";
+import { addSlot, dispose, slotOf, slotOn } from "./table.js";
 
 /** Implements `Tensor.to`. */
-export function upload(
-  tensor: ManagedTensor,
-  device: GPUDevice,
-  options: ToOptions,
-): ManagedTensor {
-  if (typeof device !== "object") {
+export function upload(tensor: ManagedTensor, gpu: GPUDevice, options: ToOptions): ManagedTensor {
+  if (typeof gpu !== "object") {
     throw new TypeError(
-      `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
+      `to() takes a GPUDevice, not ${textOf(gpu)}: await webgpu.requestDevice() gives one`,
     );
   }
-  const record = workingDevice(device);
+  const device = workingDevice(gpu);
   // The name does not say whether elements are padded.
   const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;
   const dtype = name === tensor.dtype.name ? tensor.dtype : dtypeNamed(name);
-  if (tensor.isOnGPU) return again(tensor, record, dtype, options.usage ?? 0);
-  return uploadNew(tensor, record, dtype, usage | Usage.COPY_DST);
+  if (tensor.isOnGPU) return again(tensor, device, dtype, options.usage ?? 0);
+  return uploadNew(tensor, device, dtype, usage | Usage.COPY_DST);
 }
 
 /** A tensor in a buffer that has these flags; `padTo` as for {@link AllocateOptions}. */
 export function uploadNew(
   tensor: ManagedTensor,
-  record: DeviceRecord,
+  device: DeviceRecord,
   dtype: DType,
   usage: number,
   padTo?: number,
@@ -61,12 +55,12 @@ export function uploadNew(
   const { size, shape } = tensor;
   const used = size * dtype.step;
   const nbytes = Math.ceil(used);
-  const facts = obtain(record, nbytes, usage, padTo);
+  const buffer = obtain(device, nbytes, usage, padTo);
   try {
-    fill(record, facts, 0, nbytes, tensor, dtype);
-    return tensorOfSlot(addSlot(record, facts, { used }), 0, dtype, shape, false);
+    fill(device, buffer, 0, nbytes, tensor, dtype);
+    return tensorOn(addSlot(device, buffer, { used }), 0, dtype, shape);
   } catch (error) {
-    dispose(record, facts);
+    dispose(device, buffer);
     throw error;
   }
 }
@@ -74,14 +68,14 @@ export function uploadNew(
 /** A second hold on a tensor that is on the device already. */
 function again(
   tensor: ManagedTensor,
-  record: DeviceRecord,
+  device: DeviceRecord,
   dtype: DType,
   usage: number,
 ): ManagedTensor {
-  slotOn(record, tensor);
+  const slot = slotOn(device, tensor);
   checkSameDType(tensor, dtype, tensor.dtype);
   for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
-    if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
+    if (usage & Usage[flag]) checkUsage(slot, tensor, flag, "to() with this usage");
   }
   return tensor.share();
 }
@@ -89,68 +83,64 @@ function again(
 /** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
 export function write(target: ManagedTensor, source: ManagedTensor): void {
   const slot = slotOf(target.handle);
-  checkAlive(slot.record);
-  checkUsage(target, "COPY_DST", "writing");
-  refuseRecorded(target, true);
-  checkOwnWords(target);
+  checkAlive(slot.device);
+  checkUsage(slot, target, "COPY_DST", "writing");
+  refuseRecorded(slot, target, true);
+  checkOwnWords(slot, target);
   if (source.isOnGPU) {
-    writeFromGPU(target, source);
+    writeFromGPU(slot, target, source);
     return;
   }
   // Only integers can fail to fit: nothing is overwritten then.
   const { dtype } = target;
   const rehearses = dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2;
   if (rehearses) eachPiece(source, dtype, () => {});
-  const { record, facts } = slot;
+  const { device, buffer } = slot;
   // A getter of the source's memory may release the target.
   releasing(target.share(), ({ start, nbytes }) =>
-    fill(record, facts, start, nbytes, source, dtype),
+    fill(device, buffer, start, nbytes, source, dtype),
   );
 }
 
-function writeFromGPU(target: ManagedTensor, source: ManagedTensor): void {
-  const to = slotOf(target.handle);
-  const from = slotOn(to.record, source);
+function writeFromGPU(to: LiveSlot, target: ManagedTensor, source: ManagedTensor): void {
+  const from = slotOn(to.device, source);
   checkSameDType(source, source.dtype, target.dtype);
-  checkCopySource(source, "copying");
+  checkCopySource(from, source, "copying");
   // A shader clears what was copied after the elements.
-  if (source.nbytes % 4 !== 0) checkUsage(target, "STORAGE", "writing a part of a word");
+  if (source.nbytes % 4 !== 0) checkUsage(to, target, "STORAGE", "writing a part of a word");
   if (from.buffer !== to.buffer) {
-    copyInto(source, to.facts, target.start);
+    copyInto(source, from, to.buffer, target.start);
     return;
   }
   // WebGPU does not copy within a buffer: by way of another one.
-  const packed = source.pack();
-  try {
-    copyInto(packed, to.facts, target.start);
-  } finally {
-    packed.release();
-  }
+  releasing(source.pack(), (packed) =>
+    copyInto(packed, slotOf(packed.handle), to.buffer, target.start),
+  );
 }
 
 /** The elements of a CPU tensor, as `dtype`, into a buffer. */
 function fill(
-  record: DeviceRecord,
-  facts: BufferRecord,
+  device: DeviceRecord,
+  buffer: BufferRecord,
   start: number,
   nbytes: number,
   tensor: ManagedTensor,
   dtype: DType,
 ): void {
-  const { queue } = record.device.gpu;
-  const extent = { facts, start, end: start + nbytes };
+  const { queue } = device.gpu;
+  const extent = { buffer, start, end: start + nbytes };
   const write = () => {
     let at = start;
     try {
       eachPiece(tensor, dtype, (memory, from, size) => {
         const words = size - (size % 4);
-        if (words > 0) writeWords(queue, facts.buffer, at, memory, from, words);
+        if (words > 0) writeWords(queue, buffer.gpu, at, memory, from, words);
         at += words;
         submitWords(queue, words);
         if (words === size) return;
         const tail = new Uint8Array(4); // padded with zeros
         tail.set(new Uint8Array(memory, from + words, size - words));
-        queue.writeBuffer(facts.buffer, at, tail);
+        queue.writeBuffer(buffer.gpu, at, tail);
       });
     } catch (error) {
       if (at > start) setOutcome(extent, failed(error as Error)); // a part was overwritten
@@ -158,16 +148,16 @@ function fill(
     }
   };
   // Writing a little into a buffer of our own, which was made, cannot fail.
-  if (nbytes > PIECE || !isPrivate(facts) || isOpen(facts.making)) {
+  if (nbytes > PIECE || !isPrivate(buffer) || isOpen(buffer.creation)) {
     const what = `uploading ${tensor.toString()}`;
-    const filters = nbytes > PIECE ? MAKING : (["validation"] as const);
-    operate(record, { what, writes: [extent], fresh: true, filters }, write);
+    const filters = nbytes > PIECE ? CREATION_ERRORS : (["validation"] as const);
+    operate(device, { what, writes: [extent], fresh: true, filters }, write);
   } else {
-    markWritten(facts, extent.end);
+    markWritten(buffer, extent.end);
     write();
     setOutcome(extent, null);
   }
-  count(record, "up", nbytes);
+  count(device, "up", nbytes);
 }
 
 /** The outcome of an upload that threw within it. */

@@ -1,15 +1,56 @@
 /**
  * device/: the registered devices, how they are requested and shared, and how their loss is reported.
  *
- * Other folders use `useDevice` at each entry with a `GPUDevice`, `checkAlive`, `nameOf` in messages, and
- * the state that all copies of the library share (`state.ts`).
+ * Other folders use `useDevice` at each entry with a `GPUDevice`, then its record; `checkAlive`, and
+ * `nameOf` in messages. `buffers/pool.ts` makes the pool of a device.
  */
-import { NamedDevice } from "../../core/device.js";
+import { type Device, NamedDevice } from "../../core/device.js";
 import { WEBGPU } from "../../core/dlpack.js";
 import { DeviceError, DeviceLostError, textOf } from "../../core/errors.js";
 import type { GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
-import { Pool } from "../buffers/pool.js";
-import { type DeviceRecord, type FaultListener, state } from "./state.js";
+import { shared } from "../../core/realm.js";
+import type { Pool } from "../buffers/pool.js";
+
+/** The record of one registered `GPUDevice`. Records are never removed: ids stay valid. */
+export interface DeviceRecord {
+  readonly gpu: GPUDevice;
+  /** The device as tensors and errors show it. */
+  readonly named: Device & { readonly gpu: GPUDevice };
+  /** Why the device was lost; null while it works. */
+  lost: string | null;
+  /** The adapter's limits, if we requested it ourselves. */
+  readonly adapterLimits: GPUSupportedLimits | null;
+  /** The options of Python's request_device(); undefined if it did not make the device. */
+  asked?: string;
+  /** Listeners for faults that no read has raised. */
+  readonly listeners: Set<FaultListener>;
+  /** Idle buffers for reuse; null before the first buffer. */
+  pool: Pool | null;
+  /** Pipelines of our own shaders: see {@link pipelineOf}. */
+  readonly pipelines: Map<string, Pipeline>;
+  /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
+  readonly moved: { up: number; down: number; copied: number; copies: number };
+  /** Number of errors of the device, with or without a tensor that raises them. */
+  errors: number;
+  /** Number of our buffers that foreign code may keep, which are left to the garbage collector. */
+  escaped: number;
+}
+
+/**
+ * Called with a fault that no read has raised.
+ *
+ * @param error - the fault
+ * @param site - the number that Python gave the call, undefined for calls of JavaScript
+ * @returns whether it has reported it
+ */
+export type FaultListener = (error: Error, site: number | undefined) => boolean;
+
+/** The devices of all copies of this library: C and Python know them by number. */
+export const registered = shared("devices", () => ({
+  devices: [] as DeviceRecord[],
+  /** Listeners for the faults of all devices, called after those of each. */
+  listeners: new Set<FaultListener>(),
+}));
 
 /** The key of the device in an object that stands for it; see adapters/watched.ts. */
 export const REAL: unique symbol = Symbol.for("dlpack-web.device") as never;
@@ -25,29 +66,31 @@ export function useDevice(
   adapterLimits: GPUSupportedLimits | null = null,
 ): DeviceRecord {
   const gpu = realDevice(given);
-  for (const record of state.devices) if (record.device.gpu === gpu) return record;
+  const { devices } = registered;
+  for (const device of devices) if (device.gpu === gpu) return device;
   if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${textOf(gpu)}`);
-  const id = state.devices.length;
-  const record: DeviceRecord = {
-    device: new NamedDevice(WEBGPU, id, gpu, `webgpu:${id}`),
+  const id = devices.length;
+  const device: DeviceRecord = {
+    gpu,
+    named: new NamedDevice(WEBGPU, id, gpu, `webgpu:${id}`),
     lost: null,
     adapterLimits,
     listeners: new Set(),
-    pool: new Pool(),
+    pool: null,
     pipelines: new Map(),
     moved: { up: 0, down: 0, copied: 0, copies: 0 },
     errors: 0,
-    taken: 0,
+    escaped: 0,
   };
   const lost = (info: { reason?: unknown; message?: string }) => {
-    record.lost = `${info.reason}${info.message ? `: ${info.message}` : ""}`;
-    record.pool.drop();
+    device.lost = `${info.reason}${info.message ? `: ${info.message}` : ""}`;
+    device.pool?.drop();
   };
   gpu.lost.then(lost);
   // Small buffers are made and written without error scopes; their errors come here.
-  gpu.addEventListener?.("uncapturederror", () => record.errors++);
-  state.devices.push(record);
-  return record;
+  gpu.addEventListener?.("uncapturederror", () => device.errors++);
+  devices.push(device);
+  return device;
 }
 
 /** The same of a device that works; throws DeviceLostError for a lost one. */
@@ -70,12 +113,12 @@ function isDevice(gpu: GPUDevice): boolean {
 }
 
 /** "webgpu:0" with the device's label, for messages. */
-export function nameOf({ device }: DeviceRecord): string {
-  return device.gpu.label ? `${device} ("${device.gpu.label}")` : `${device}`;
+export function nameOf({ gpu, named }: DeviceRecord): string {
+  return gpu.label ? `${named} ("${gpu.label}")` : `${named}`;
 }
 
 /** Throws DeviceLostError unless the device works. */
-export function checkAlive({ lost, device }: DeviceRecord): void {
+export function checkAlive({ lost, named: device }: DeviceRecord): void {
   if (lost === null) return;
   throw new DeviceLostError(
     // In Python: lost(device, why)
@@ -86,13 +129,14 @@ export function checkAlive({ lost, device }: DeviceRecord): void {
 
 /** The record with this id; throws DeviceError listing what is registered. */
 export function deviceWithId(id: number): DeviceRecord {
-  const record = state.devices[id];
-  if (record) return record;
+  const { devices } = registered;
+  const device = devices[id];
+  if (device) return device;
   throw new DeviceError(
-    state.devices.length === 0
+    devices.length === 0
       ? "no WebGPU device is registered: await requestDevice() first"
       : // In Python: not_registered(id, devices)
-        `webgpu:${id} is not registered; there are ${state.devices.map((r) => r.device)}`,
+        `webgpu:${id} is not registered; there are ${devices.map((each) => each.named)}`,
     { given: id, device: `webgpu:${id}` },
   );
 }
@@ -112,30 +156,6 @@ export function listenForFaults(gpu: GPUDevice, listener: FaultListener): () => 
   return () => void listeners.delete(listener);
 }
 
-/** Memory and work of one device, in bytes unless stated otherwise. */
-export interface DeviceStats {
-  /** Its name, "webgpu:0". */
-  device: string;
-  /** Why it was lost; null while it works. */
-  lost: string | null;
-  /** Number of buffers under tensors, and their bytes. */
-  buffers: number;
-  bytes: number;
-  /** Bytes of pooled buffers. */
-  idleBytes: number;
-  /** Numbers of buffers that were made and reused. */
-  created: number;
-  reused: number;
-  /** Uploaded, read back, and copied from buffer to buffer. */
-  up: number;
-  down: number;
-  copied: number;
-  /** Number of all three: one for each tensor that moved. */
-  copies: number;
-  /** Number of buffers made here that foreign code took, and that are no longer destroyed here. */
-  taken: number;
-}
-
 /** Counts what moved. */
 export function count(
   { moved }: DeviceRecord,
@@ -147,14 +167,25 @@ export function count(
   moved.copies += copies;
 }
 
-/** Memory and work of each registered device, in the order of their ids. */
-export function stats(): DeviceStats[] {
-  return state.devices.map((record) => {
-    const { device, lost, moved, pool, taken } = record;
-    const { idleBytes, created, reused } = pool;
-    const found = state.slots.filter((slot) => slot.record === record);
-    const bytes = found.reduce((sum, { buffer }) => sum + (buffer?.size ?? 0), 0);
-    const facts = { device: `${device}`, lost, buffers: found.length, bytes };
-    return { ...facts, idleBytes, created, reused, ...moved, taken };
-  });
+export type Pipeline = GPUComputePipeline | GPURenderPipeline;
+
+/**
+ * A pipeline of our own shaders, compiled once. An error of its use may be its fault: then clear
+ * `pipelines`.
+ *
+ * @param key - differs for each pipeline: without `make`, the WGSL of a compute pipeline
+ */
+export function pipelineOf<P extends Pipeline>(
+  { gpu, pipelines }: DeviceRecord,
+  key: string,
+  make?: () => P,
+): P {
+  const found = pipelines.get(key) ?? (make ? make() : compile(gpu, key));
+  pipelines.set(key, found);
+  return found as P;
+}
+
+function compile(gpu: GPUDevice, code: string): GPUComputePipeline {
+  const module = gpu.createShaderModule({ code });
+  return gpu.createComputePipeline({ layout: "auto", compute: { module } });
 }

@@ -2,9 +2,8 @@ import { DeviceError, textOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { shared } from "../../core/realm.js";
-import { useDevice } from "./device.js";
+import { registered, useDevice } from "./device.js";
 import { DEFAULT_FEATURES, DEFAULT_LIMITS, type LimitName, REQUEST } from "./generated.js";
-import { state } from "./state.js";
 
 /**
  * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: the adapter's maximum, which is
@@ -134,15 +133,15 @@ const pairsOf = (name: string) => {
 
 /** What to write for an option that there is not: the name that shares most pairs with it, and half of all at least. */
 function nearest(name: string, limits: object): string {
-  const known = ["features", "powerPreference", "label", ...Object.keys(REQUEST)];
-  for (const limit in limits) known.push(limit);
+  const options = ["features", "powerPreference", "label", ...Object.keys(REQUEST)];
+  for (const limit in limits) options.push(limit);
   const pairs = pairsOf(name);
-  const shares = known.map((each) => {
+  const shares = options.map((each) => {
     const own = pairsOf(each);
     return (2 * [...own].filter((pair) => pairs.has(pair)).length) / (own.size + pairs.size);
   });
   const most = Math.max(...shares);
-  const near = known[shares.indexOf(most)] as string;
+  const near = options[shares.indexOf(most)] as string;
   return most < 0.5
     ? // In Python: any_option()
       "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
@@ -208,13 +207,13 @@ export function requestOnce(options: RequestDeviceOptions): Promise<GPUDevice> {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   const asked = JSON.stringify(given.map(([name, value]) => [name, String(value)]).sort());
   const request = requests.last.then(async () => {
-    for (const { lost, asked: before, device } of state.devices) {
+    for (const { lost, asked: before, gpu } of registered.devices) {
       const fits = lost === null && (given.length === 0 || before === asked);
-      if (fits && !(await isLost(device.gpu))) return device.gpu;
+      if (fits && !(await isLost(gpu))) return gpu;
     }
-    const device = await requestDevice(options);
-    useDevice(device).asked = asked;
-    return device;
+    const gpu = await requestDevice(options);
+    useDevice(gpu).asked = asked;
+    return gpu;
   });
   requests.last = request.catch(() => {});
   return request;

@@ -1,14 +1,13 @@
 import { KernelError } from "../../core/errors.js";
 import type { GPUBuffer, GPUError, GPUShaderModule } from "../../core/globals.js";
-import { nameOf } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
+import { type DeviceRecord, nameOf } from "../device/device.js";
 import type { Part } from "../formulas/formulas.js";
 import { failure, setSite } from "./errors.js";
 import { HELP } from "./generated.js";
 
 /** The error for a shader that does not compile, with each message under its line. */
 export async function explain(
-  record: DeviceRecord,
+  device: DeviceRecord,
   label: string,
   wgsl: string,
   parts: readonly Part[],
@@ -25,7 +24,7 @@ export async function explain(
     return `${said}\n${row}\n${caret}${helpFor(row, said)}`;
   });
   const text = lines.length > 0 ? lines.join("\n") : cause.message;
-  return kernelError(record, `compiling kernel "${label}"`, label, text, cause, places[0]?.number);
+  return kernelError(device, `compiling kernel "${label}"`, label, text, cause, places[0]?.number);
 }
 
 /**
@@ -71,8 +70,8 @@ async function messagesOf(module: GPUShaderModule): Promise<readonly GPUCompilat
 }
 
 /** The error for a run that the GPU refused. */
-export function runError(record: DeviceRecord, label: string, cause: GPUError): KernelError {
-  return kernelError(record, `kernel "${label}"`, label, cause.message, cause);
+export function runError(device: DeviceRecord, label: string, cause: GPUError): KernelError {
+  return kernelError(device, `kernel "${label}"`, label, cause.message, cause);
 }
 
 /** What of a call in a batch finds out whether the GPU refuses it. */
@@ -91,11 +90,11 @@ interface Submitted {
  * it refuses alone. Commands that dispatch nothing are checked just the same.
  */
 export async function batchError(
-  record: DeviceRecord,
+  device: DeviceRecord,
   calls: readonly Submitted[],
   cause: GPUError,
 ): Promise<Error> {
-  const { gpu } = record.device;
+  const { gpu } = device;
   const found = await Promise.all(
     calls.map(({ kernel, group, copiesIn }) => {
       gpu.pushErrorScope("validation");
@@ -114,20 +113,19 @@ export async function batchError(
   );
   const at = found.findIndex((error) => error !== null);
   const call = calls[at];
-  if (call === undefined) return failure(record, "a batch of kernels", cause);
-  const error = runError(record, call.kernel._label, found[at] as GPUError);
+  if (call === undefined) return failure(device, "a batch of kernels", cause);
+  const error = runError(device, call.kernel._label, found[at] as GPUError);
   return setSite(error, call.site);
 }
 
 function kernelError(
-  record: DeviceRecord,
+  device: DeviceRecord,
   what: string,
   label: string,
   text: string,
   cause: GPUError,
   line?: number,
 ): KernelError {
-  const { device } = record;
-  const message = `${what} failed on ${nameOf(record)}: ${text}`;
-  return new KernelError(message, { label, line, device, cause });
+  const message = `${what} failed on ${nameOf(device)}: ${text}`;
+  return new KernelError(message, { label, line, device: device.named, cause });
 }

@@ -8,8 +8,7 @@
  */
 import { DeviceError, UnsupportedError } from "../../core/errors.js";
 import type { GPUError } from "../../core/globals.js";
-import { checkAlive, nameOf } from "../device/device.js";
-import { type DeviceRecord, state } from "../device/state.js";
+import { checkAlive, type DeviceRecord, nameOf, registered } from "../device/device.js";
 import {
   type BufferRecord,
   type Extent,
@@ -54,6 +53,9 @@ export class Settling implements Outcome {
 
 /** `GPUErrorFilter`: what an error scope looks for. */
 export type ErrorFilter = "validation" | "out-of-memory" | "internal";
+
+/** Errors of creating a buffer or texture. */
+export const CREATION_ERRORS: readonly ErrorFilter[] = ["validation", "out-of-memory"];
 
 /** One piece of work for a device. */
 export interface Operation {
@@ -100,14 +102,14 @@ let collector: Outcome[] | null = null;
  * @returns the result of `calls`, and the outcome; null if nothing can go wrong
  */
 export function operate<R>(
-  record: DeviceRecord,
+  device: DeviceRecord,
   operation: Operation,
   calls: () => R,
 ): { result: R; outcome: Outcome | null } {
   const { filters = [], writes = [] } = operation;
   writes.forEach(markExtent);
-  if (filters.length === 0) return { result: calls(), outcome: conclude(record, operation, []) };
-  const { gpu } = record.device;
+  if (filters.length === 0) return { result: calls(), outcome: conclude(device, operation, []) };
+  const { gpu } = device;
   for (const filter of filters) gpu.pushErrorScope(filter);
   let result: R;
   try {
@@ -118,32 +120,32 @@ export function operate<R>(
   }
   // The last is popped first: running out of memory comes before the invalid buffer that it causes.
   const scopes = filters.map(() => gpu.popErrorScope());
-  return { result, outcome: conclude(record, operation, scopes) };
+  return { result, outcome: conclude(device, operation, scopes) };
 }
 
 /** Keeps an operation's errors with the bytes that it writes; null: no errors. */
 export function conclude(
-  record: DeviceRecord,
+  device: DeviceRecord,
   operation: Operation,
   scopes: readonly Promise<GPUError | null>[],
 ): Outcome | null {
-  const outcome = join(record, operation, scopes, parentsOf(operation), site);
+  const outcome = join(device, operation, scopes, parentsOf(operation), site);
   for (const extent of operation.writes ?? []) setOutcome(extent, outcome);
   if (outcome !== null) collector?.push(outcome);
   return outcome;
 }
 
-function markExtent({ facts, end }: Extent): void {
-  markWritten(facts, end);
+function markExtent({ buffer, end }: Extent): void {
+  markWritten(buffer, end);
 }
 
 /** The outcome of elements that a recorded kernel computes, until it runs. */
-export function notRun(facts: BufferRecord): Outcome {
+export function notRun(buffer: BufferRecord): Outcome {
   const error = new UnsupportedError(
     // In Python: not_run()
     "the batch that computes these elements has not run: call its run() first",
   );
-  const fault = { error, reported: true, batch: null, facts };
+  const fault = { error, reported: true, batch: null, buffer };
   return { fault, done: Promise.resolve(fault) };
 }
 
@@ -156,43 +158,43 @@ function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): O
   const addOf = (extent: Extent) => openOutcomes(extent).forEach(add);
   reads.forEach(addOf);
   // A buffer that could not be made cannot be written.
-  writes.forEach(fresh ? ({ facts }) => add(facts.making) : addOf);
+  writes.forEach(fresh ? ({ buffer }) => add(buffer.creation) : addOf);
   after.forEach(add);
   return parents;
 }
 
 function join(
-  record: DeviceRecord,
+  device: DeviceRecord,
   operation: Operation,
   scopes: readonly Promise<GPUError | null>[],
   parents: readonly Outcome[],
   calledAt: number | undefined,
 ): Outcome | null {
   if (scopes.length === 0 && parents.length <= 1) return parents[0] ?? null;
-  return new Settling(ownFault(record, operation, scopes, calledAt), parents);
+  return new Settling(ownFault(device, operation, scopes, calledAt), parents);
 }
 
 async function ownFault(
-  record: DeviceRecord,
+  device: DeviceRecord,
   operation: Operation,
   scopes: readonly Promise<GPUError | null>[],
   calledAt: number | undefined,
 ): Promise<Fault | null> {
-  // A scope rejects if the device was lost, as record.lost says. All have handlers from the start:
+  // A scope rejects if the device was lost, as device.lost says. All have handlers from the start:
   // one that rejects while another is pending would count as unhandled.
   const found = await Promise.all(scopes.map((scope) => scope.catch(() => null)));
   const cause = found.find((error) => error !== null);
   if (!cause) return null;
-  record.errors++;
+  device.errors++;
   let error: Error;
   try {
-    error = (await operation.explain?.(cause)) ?? failure(record, operation.what, cause);
+    error = (await operation.explain?.(cause)) ?? failure(device, operation.what, cause);
   } catch {
-    error = failure(record, operation.what, cause);
+    error = failure(device, operation.what, cause);
   }
   const fault = { error, reported: false };
   if (!sites.has(error)) sites.set(error, calledAt);
-  reportLater(record, fault, sites.get(error));
+  reportLater(device, fault, sites.get(error));
   return fault;
 }
 
@@ -211,13 +213,13 @@ export function siteOf(error: object): number | undefined {
 
 /** The error for a GPU error of an operation. */
 export function failure(
-  record: DeviceRecord,
+  device: DeviceRecord,
   what: string,
   cause: GPUError,
   text: string = cause.message,
 ): DeviceError {
-  const { device } = record;
-  return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, { device, cause });
+  const message = `${what} failed on ${nameOf(device)}: ${text}`;
+  return new DeviceError(message, { device: device.named, cause });
 }
 
 const again = new WeakMap<Error, () => void>();
@@ -239,18 +241,18 @@ export function throwFirst(found: readonly PromiseSettledResult<unknown>[], isSe
 }
 
 export function reportLater(
-  record: DeviceRecord,
+  device: DeviceRecord,
   fault: Fault,
   calledAt: number | undefined,
 ): void {
   again.set(fault.error, () => {
     fault.reported = false;
-    reportLater(record, fault, calledAt);
+    reportLater(device, fault, calledAt);
   });
   const timer: unknown = setTimeout(() => {
     if (fault.reported) return;
     fault.reported = true;
-    for (const listener of [...record.listeners, ...state.listeners]) {
+    for (const listener of [...device.listeners, ...registered.listeners]) {
       try {
         if (listener(fault.error, calledAt)) return;
       } catch (error) {
@@ -278,7 +280,7 @@ export function collecting(block: () => void): Outcome[] {
 
 /** Waits for outcomes and throws the first fault; DeviceLostError if the device was lost. */
 export async function ask(
-  record: DeviceRecord,
+  device: DeviceRecord,
   outcomes: readonly (Outcome | null)[],
 ): Promise<void> {
   let first: Fault | undefined;
@@ -286,10 +288,20 @@ export async function ask(
     const fault = outcome && (await outcome.done);
     if (fault) first ??= fault;
   }
-  checkAlive(record);
-  if (first === undefined) return;
-  first.reported = true;
-  throw first.error;
+  checkAlive(device);
+  if (first !== undefined) throw reported(first);
+}
+
+/** Throws the first fault of outcomes that have failed by now. */
+export function throwFailed(outcomes: readonly Outcome[]): void {
+  const failed = outcomes.find(({ fault }) => fault)?.fault;
+  if (failed) throw reported(failed);
+}
+
+/** The error of a fault; from here on, the caller raises it. */
+export function reported(fault: Fault): Error {
+  fault.reported = true;
+  return fault.error;
 }
 
 /** `GPUMapMode.READ`, which is a global only where WebGPU is. */
@@ -303,14 +315,14 @@ const READ = 1;
  * @throws the error of one of `outcomes`; DeviceLostError; DeviceError
  */
 export async function mapAfter(
-  record: DeviceRecord,
+  device: DeviceRecord,
   what: string,
   outcomes: readonly (Outcome | null)[],
   buffer: GPUBuffer,
   bytes: number,
   made: Outcome | null = null,
 ): Promise<void> {
-  const { gpu } = record.device;
+  const { gpu } = device;
   // Only `made` reports that it could not be made.
   const isWatched = isOpen(made);
   if (isWatched) gpu.pushErrorScope("validation");
@@ -320,25 +332,25 @@ export async function mapAfter(
   );
   if (isWatched) gpu.popErrorScope().catch(() => {});
   const failed = await mapped;
-  if (failed) await checkLost(record, 10);
-  await ask(record, [made, ...outcomes]); // the scopes' errors are better messages
+  if (failed) await checkLost(device, 10);
+  await ask(device, [made, ...outcomes]); // the scopes' errors are better messages
   if (!failed) return;
-  await checkLost(record, 1000); // Firefox reports the loss late; no other cause is known
-  throw new DeviceError(`${what} failed on ${nameOf(record)}`, failed);
+  await checkLost(device, 1000); // Firefox reports the loss late; no other cause is known
+  throw new DeviceError(`${what} failed on ${nameOf(device)}`, failed);
 }
 
 /** The result of `read` on mapped memory; DeviceLostError if it is gone with its device. */
-export async function readMapped<R>(record: DeviceRecord, read: () => R): Promise<R> {
+export async function readMapped<R>(device: DeviceRecord, read: () => R): Promise<R> {
   try {
     return read();
   } catch (error) {
-    if (error instanceof DOMException) await checkLost(record, 1000);
+    if (error instanceof DOMException) await checkLost(device, 1000);
     throw error;
   }
 }
 
 /** DeviceLostError if the device was lost, which may be reported so many ms later. */
-async function checkLost(record: DeviceRecord, ms: number): Promise<void> {
-  await Promise.race([record.device.gpu.lost, new Promise((done) => setTimeout(done, ms))]);
-  checkAlive(record);
+async function checkLost(device: DeviceRecord, ms: number): Promise<void> {
+  await Promise.race([device.gpu.lost, new Promise((done) => setTimeout(done, ms))]);
+  checkAlive(device);
 }

@@ -1,7 +1,7 @@
 /**
- * The record of one `GPUBuffer`. Records are in the state that all copies of this library share, so
- * every copy, view and exchange of the buffer sees its faults and old bytes. Nothing else is kept
- * by buffer.
+ * The record of one `GPUBuffer`, with the deferred errors of its bytes. Records are in the state that all
+ * copies of this library share, so every copy, view and exchange of the buffer sees its faults and old
+ * bytes. Nothing else is kept by buffer.
  */
 import type { GPUBuffer } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
@@ -12,7 +12,7 @@ import { shared } from "../../core/realm.js";
  */
 const FORMAT = 1;
 
-const known = shared("buffers", () => ({
+const buffers = shared("buffers", () => ({
   records: new WeakMap<GPUBuffer, BufferRecord>(),
   /** The last `id`. */
   last: 0,
@@ -26,10 +26,10 @@ export interface Fault {
   /** Of elements that a recorded kernel computes: their batch, null at first. A run of it ends the fault. */
   batch?: object | null;
   /** Their buffer: what was computed from them meanwhile keeps the fault. */
-  readonly facts?: BufferRecord;
+  readonly buffer?: BufferRecord;
 }
 
-/** The GPU's result for an operation and its dependencies; faults.ts makes them. */
+/** The GPU's result for an operation and its dependencies; errors.ts makes them. */
 export interface Outcome {
   /** null: success; undefined: not known yet. */
   fault: Fault | null | undefined;
@@ -53,79 +53,91 @@ export interface Written {
 export interface BufferRecord {
   /** The lowest format of all copies that have had the record. */
   format: number;
-  readonly buffer: GPUBuffer;
+  readonly gpu: GPUBuffer;
   /** Identifies buffers in keys. */
   readonly id: number;
   readonly origin: Origin;
   /** Number of slots over it. */
-  holds: number;
+  slots: number;
   /** Whether code outside of this library has had it, and may have destroyed it. */
   exposed: boolean;
   /** Whether foreign code has it now, by an exchange. */
   exported: boolean;
   /** Whether foreign code may keep it: then only the garbage collector frees it. */
-  taken: boolean;
+  escaped: boolean;
   /** Bytes from the start that may not be 0. */
   dirty: number;
-  /** The outcome of making it; null while no error scope has watched that, or its use. */
-  making: Outcome | null;
-  /** `errors` of the device when it was made. */
+  /** The outcome of creating it; null while no error scope has watched that, or its use. */
+  creation: Outcome | null;
+  /** `errors` of the device when it was created. */
   readonly errors: number;
   /** Writes that are not known to have succeeded, in order and without overlaps. */
-  work: Written[];
+  writes: Written[];
 }
 
 /** A record for a buffer that has none. */
 export function newRecord(
-  buffer: GPUBuffer,
+  gpu: GPUBuffer,
   origin: Origin,
-  { making = null, errors = 0 }: Partial<Pick<BufferRecord, "making" | "errors">> = {},
+  { creation = null, errors = 0 }: Partial<Pick<BufferRecord, "creation" | "errors">> = {},
 ): BufferRecord {
-  const made = origin !== "others";
+  const isForeign = origin === "others";
   const record: BufferRecord = {
     format: FORMAT,
-    buffer,
-    id: ++known.last,
+    gpu,
+    id: ++buffers.last,
     origin,
-    holds: 0,
-    exposed: !made,
+    slots: 0,
+    exposed: isForeign,
     exported: false,
-    taken: !made,
-    dirty: made ? 0 : buffer.size,
-    making,
+    escaped: isForeign,
+    dirty: isForeign ? gpu.size : 0,
+    creation,
     errors,
-    work: [],
+    writes: [],
   };
-  known.records.set(buffer, record);
+  buffers.records.set(gpu, record);
   return record;
 }
 
 /** The record of any buffer. */
-export function recordOf(buffer: GPUBuffer): BufferRecord {
-  const found = known.records.get(buffer);
-  return found === undefined ? newRecord(buffer, "others") : migrate(found);
+export function recordOf(gpu: GPUBuffer): BufferRecord {
+  const found = buffers.records.get(gpu);
+  return found === undefined ? newRecord(gpu, "others") : migrate(found);
 }
 
-/** A newer copy of the library sees from the format which fields this one has not kept. */
-export function migrate(record: BufferRecord): BufferRecord {
-  if (record.format > FORMAT) record.format = FORMAT;
-  return record;
+/** A newer copy of the library sees from the format which fields this one has not maintained. */
+export function migrate(buffer: BufferRecord): BufferRecord {
+  if (buffer.format > FORMAT) buffer.format = FORMAT;
+  return buffer;
 }
 
 /** Whether we made the buffer, and no code that follows the protocol can destroy it. */
-export function isPrivate({ origin, exported, taken }: BufferRecord): boolean {
-  return (origin === "tensors" || origin === "single") && !exported && !taken;
+export function isPrivate({ origin, exported, escaped }: BufferRecord): boolean {
+  return (origin === "tensors" || origin === "single") && !exported && !escaped;
+}
+
+/**
+ * Whether an idle buffer is presumably valid. If no error scope watched its creation, or foreign
+ * code has had it, any later error of the device may mean that it is invalid.
+ *
+ * @param now - errors of the device by now
+ */
+export function isReusable(buffer: BufferRecord, now: number): boolean {
+  const { creation, writes, exposed, errors } = buffer;
+  if (creation?.fault || writes.some(({ outcome }) => outcome.fault)) return false;
+  return errors === now || (creation?.fault === null && !exposed);
 }
 
 /** Bytes up to this one may have been written. */
-export function markWritten(record: BufferRecord, end: number): void {
-  if (record.dirty < end) record.dirty = end;
+export function markWritten(buffer: BufferRecord, end: number): void {
+  if (buffer.dirty < end) buffer.dirty = end;
 }
 
 /** Foreign code gets the buffer, and may write to it until it returns it. */
-export function markExposed(record: BufferRecord): void {
-  record.exposed = record.exported = true;
-  record.dirty = record.buffer.size;
+export function markExposed(buffer: BufferRecord): void {
+  buffer.exposed = buffer.exported = true;
+  buffer.dirty = buffer.gpu.size;
 }
 
 // --- outcomes of writes
@@ -133,7 +145,7 @@ export function markExposed(record: BufferRecord): void {
 
 /** Bytes of a buffer. */
 export interface Extent {
-  readonly facts: BufferRecord;
+  readonly buffer: BufferRecord;
   readonly start: number;
   readonly end: number;
 }
@@ -145,13 +157,13 @@ export function isOpen(outcome: Outcome | null): outcome is Outcome {
 
 const NONE: readonly Outcome[] = [];
 
-/** Pending or failed work of some bytes: making the buffer, and writes to it. */
-export function openOutcomes({ facts, start, end }: Extent): readonly Outcome[] {
-  const { making, work } = facts;
-  if (work.length === 0 || start >= end) return isOpen(making) ? [making] : NONE;
-  const open = isOpen(making) ? [making] : [];
-  for (let i = firstAfter(work, start); i < work.length; i++) {
-    const written = work[i] as Written;
+/** Pending or failed work of some bytes: creating the buffer, and writes to it. */
+export function openOutcomes({ buffer, start, end }: Extent): readonly Outcome[] {
+  const { creation, writes } = buffer;
+  if (writes.length === 0 || start >= end) return isOpen(creation) ? [creation] : NONE;
+  const open = isOpen(creation) ? [creation] : [];
+  for (let i = firstAfter(writes, start); i < writes.length; i++) {
+    const written = writes[i] as Written;
     if (written.start >= end) break;
     if (isOpen(written.outcome) && !open.includes(written.outcome)) open.push(written.outcome);
   }
@@ -159,14 +171,14 @@ export function openOutcomes({ facts, start, end }: Extent): readonly Outcome[] 
 }
 
 /** Replaces the outcome of some bytes; null: success. */
-export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | null): void {
-  const { work } = facts;
-  if (start >= end || (outcome === null && work.length === 0)) return;
-  const first = firstAfter(work, start);
+export function setOutcome({ buffer, start, end }: Extent, outcome: Outcome | null): void {
+  const { writes } = buffer;
+  if (start >= end || (outcome === null && writes.length === 0)) return;
+  const first = firstAfter(writes, start);
   let last = first;
-  while (last < work.length && (work[last] as Written).start < end) last++;
+  while (last < writes.length && (writes[last] as Written).start < end) last++;
   const parts: Written[] = [];
-  for (const old of work.slice(first, last)) {
+  for (const old of writes.slice(first, last)) {
     if (!isOpen(old.outcome)) continue;
     if (old.start < start) parts.push({ ...old, end: start });
     if (old.end > end) parts.push({ ...old, start: end });
@@ -175,26 +187,26 @@ export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | nul
     const at = parts[0] && parts[0].end <= start ? 1 : 0;
     parts.splice(at, 0, { start, end, outcome });
   }
-  work.splice(first, last - first, ...parts);
+  writes.splice(first, last - first, ...parts);
   // Drops finished work without faults, rarely enough to cost nothing.
-  const { length } = work;
+  const { length } = writes;
   if (length >= 64 && (length & (length - 1)) === 0) {
-    facts.work = work.filter((written) => isOpen(written.outcome));
+    buffer.writes = writes.filter((written) => isOpen(written.outcome));
   }
 }
 
 /** Forgets earlier writes. */
-export function forget(facts: BufferRecord): void {
-  if (facts.work.length > 0) facts.work = [];
+export function forget(buffer: BufferRecord): void {
+  if (buffer.writes.length > 0) buffer.writes = [];
 }
 
 /** The first that ends behind a byte. */
-function firstAfter(work: readonly Written[], start: number): number {
+function firstAfter(writes: readonly Written[], start: number): number {
   let low = 0;
-  let high = work.length;
+  let high = writes.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((work[middle] as Written).end <= start) low = middle + 1;
+    if ((writes[middle] as Written).end <= start) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -4,49 +4,44 @@
  */
 
 import { DeviceError } from "../../core/errors.js";
-import type { ManagedTensor } from "../../core/managed.js";
-import { extentOf, slotOf } from "../buffers/references.js";
-import { checkAlive } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
-import { reportLater, Settling } from "./errors.js";
-import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
+import { checkAlive, type DeviceRecord } from "../device/device.js";
+import { reported, reportLater, Settling, throwFailed } from "./errors.js";
+import {
+  type Extent,
+  type Fault,
+  isOpen,
+  type Outcome,
+  openOutcomes,
+  setOutcome,
+} from "./record.js";
 
 /** The key of the buffer's record in a `fault` function of any copy of this library. */
-const FACTS = Symbol.for("dlpack-web.facts");
+const BUFFER = Symbol.for("dlpack-web.buffer");
 
 /**
- * The `fault` of an exchange, which may be called while the tensor is held.
+ * The `fault` of an exchange of some elements, which may be called while their tensor is held.
  *
- * @throws the fault of the elements, if it is known already; DeviceLostError
+ * @throws the fault of the elements, if they have one by now; DeviceLostError
  */
-export function faultOf(tensor: ManagedTensor): () => Promise<Error | null> | null {
-  const { record } = slotOf(tensor.handle);
-  checkAlive(record);
-  const extent = extentOf(tensor);
-  const known = openOutcomes(extent).find(({ fault }) => fault)?.fault;
-  if (known) throw reported(known);
+export function faultOf(device: DeviceRecord, extent: Extent): () => Promise<Error | null> | null {
+  checkAlive(device);
+  throwFailed(openOutcomes(extent));
   const fault = () => {
     const open = openOutcomes(extent);
-    return open.length === 0 && record.lost === null ? null : errorOf(record, open);
+    return open.length === 0 && device.lost === null ? null : errorOf(device, open);
   };
-  return Object.assign(fault, { [FACTS]: extent.facts });
+  return Object.assign(fault, { [BUFFER]: extent.buffer });
 }
 
-async function errorOf(record: DeviceRecord, open: readonly Outcome[]): Promise<Error | null> {
+async function errorOf(device: DeviceRecord, open: readonly Outcome[]): Promise<Error | null> {
   let fault: Fault | null = null;
   for (const outcome of open) fault ??= await outcome.done;
   try {
-    checkAlive(record);
+    checkAlive(device);
   } catch (lost) {
     return lost as Error;
   }
   return fault && reported(fault);
-}
-
-/** From here on, the consumer raises it. */
-function reported(fault: Fault): Error {
-  fault.reported = true;
-  return fault.error;
 }
 
 /** A foreign producer's report on its elements, valid until the next report. */
@@ -72,35 +67,33 @@ function isReport(outcome: Outcome): outcome is Reported {
  *
  * @throws what `fault` throws
  */
-export function joinFault(tensor: ManagedTensor, fault: () => unknown): void {
-  const { record } = slotOf(tensor.handle);
-  const extent = extentOf(tensor);
-  if ((fault as { [FACTS]?: unknown })[FACTS] === extent.facts) return;
-  const reported = fault() ?? null;
+export function joinFault(device: DeviceRecord, extent: Extent, fault: () => unknown): void {
+  if ((fault as { [BUFFER]?: unknown })[BUFFER] === extent.buffer) return;
+  const report = fault() ?? null;
   const open = openOutcomes(extent);
   const reports = open.filter(isReport);
   const own = open.flatMap((each) => (isReport(each) ? each.own : each)).filter(isOpen);
-  if (reported !== null) {
-    setOutcome(extent, new Reported(faultFrom(record, reported), own));
+  if (report !== null) {
+    setOutcome(extent, new Reported(faultFrom(device, report), own));
   } else if (reports.length > 0) {
     setOutcome(extent, own.length > 0 ? new Settling(Promise.resolve(null), own) : null);
   }
 }
 
-async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault | null> {
+async function faultFrom(device: DeviceRecord, report: unknown): Promise<Fault | null> {
   let error: unknown;
   try {
-    error = (await reported) ?? null;
+    error = (await report) ?? null;
   } catch (cause) {
     error = cause; // it must not reject; a rejection counts as a fault
   }
   if (error === null) return null;
-  const fault: Fault = { error: errorFor(record, error), reported: false };
-  reportLater(record, fault, undefined);
+  const fault: Fault = { error: errorFor(device, error), reported: false };
+  reportLater(device, fault, undefined);
   return fault;
 }
 
-function errorFor({ device }: DeviceRecord, error: unknown): Error {
+function errorFor({ named: device }: DeviceRecord, error: unknown): Error {
   // An error of another realm is not an instance of our class.
   if (typeof (error as Error).message === "string") return error as Error;
   return new DeviceError(`the tensor's producer reports a fault on ${device}`, {

@@ -2,6 +2,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import { type Argument, readArguments } from "../kernels/checks.js";
+import { kernelOf } from "../kernels/kernels.js";
 import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
 import type { Results } from "./results.js";
 import { DEFINITION, type Given, resultsOf, Signature } from "./signature.js";
@@ -150,6 +151,8 @@ export class ElementwiseKernel<O extends string = string> {
   }
 
   #kernel(kinds: readonly string[]) {
-    return this.#signature.kernel(kinds.join(""), () => this.#source(kinds));
+    return this.#signature.kernel(kinds.join(""), (gpu, name) =>
+      kernelOf(gpu, name, this.#source(kinds)),
+    );
   }
 }

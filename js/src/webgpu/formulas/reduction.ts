@@ -3,8 +3,9 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { sizeOf } from "../../core/shape.js";
 import type { Tensor } from "../../core/tensor.js";
-import { Words } from "../buffers/making.js";
+import { Words } from "../buffers/buffers.js";
 import { type Argument, readArguments } from "../kernels/checks.js";
+import { kernelOf } from "../kernels/kernels.js";
 import {
   formula,
   grid,
@@ -150,7 +151,7 @@ export class ReductionKernel<O extends string = string> {
       const count = sizeOf(left);
       if (count === 0) return;
       // After an error of the device, the buffers of the sizes may be invalid.
-      const key = [given.kinds, shape, isReduced, signature.record.errors].join("|");
+      const key = [given.kinds, shape, isReduced, signature.device.errors].join("|");
       const passes = this.#passes.get(key) ?? this.#prepare(given.kinds, shape, isReduced, count);
       this.#run(given, outputs, passes, way);
       if (this.#passes.size > KEPT) this.#passes.clear();
@@ -213,7 +214,7 @@ export class ReductionKernel<O extends string = string> {
     const [count = 0, lanes = 0, , chunks = 0] = words;
     const kernel = this.#kernel(kinds, pass, words[7] === 2);
     const workgroups = grid(count * chunks * lanes);
-    const sizes = [new Words(this.#signature.record, words)];
+    const sizes = [new Words(this.#signature.device, words)];
     const components = Number(this.#what.type[3]) || 1; // of vec2f, of f32
     return {
       elements: count * chunks * components,
@@ -224,7 +225,9 @@ export class ReductionKernel<O extends string = string> {
 
   #kernel(kinds: readonly string[], pass: Pass, isOneAxis = true) {
     const key = pass === "last" ? pass : [pass, isOneAxis, ...kinds].join("");
-    return this.#signature.kernel(key, () => reduction(this.#what, kinds, pass, isOneAxis));
+    return this.#signature.kernel(key, (gpu, name) =>
+      kernelOf(gpu, name, reduction(this.#what, kinds, pass, isOneAxis)),
+    );
   }
 }
 

@@ -8,15 +8,14 @@ import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
 import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
-import { emptyOnDevice } from "../buffers/buffers.js";
-import type { Words } from "../buffers/making.js";
-import { nameOf, workingDevice } from "../device/device.js";
-import { type DeviceRecord, recording } from "../device/state.js";
+import { emptyOnDevice, type Words } from "../buffers/buffers.js";
+import { recording } from "../buffers/checks.js";
+import { type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { keyOf } from "../kernels/cache.js";
 import { type Argument, checkParam } from "../kernels/checks.js";
-import { Kernel } from "../kernels/kernels.js";
+import type { Kernel } from "../kernels/kernels.js";
 import { DTYPES } from "../kernels/wgsl.js";
-import { type Param, type Source, typesOf } from "./formulas.js";
+import { type Param, typesOf } from "./formulas.js";
 
 /** kinds: see `elementwise`. shape: that of the tensors; null without tensors. */
 export interface Given {
@@ -30,27 +29,27 @@ const shapeText = ({ shape }: Tensor) => `[${shape.join(", ")}]`;
 
 /** A kernel with named parameters on a device. */
 export class Signature {
-  readonly record: DeviceRecord;
+  readonly device: DeviceRecord;
   readonly #kernels = new Map<string, Kernel>();
   /** The kernel that cached the last call. */
   #last: Kernel | null = null;
   readonly #isHalf: boolean;
 
   constructor(
-    readonly device: GPUDevice,
+    gpu: GPUDevice,
     readonly name: string,
     readonly inputs: readonly Param[],
     readonly outputs: readonly Param[],
     type?: string,
   ) {
     if (typeof name !== "string") throw new TypeError(`name must be a string, not ${tagOf(name)}`);
-    this.record = workingDevice(device);
+    this.device = workingDevice(gpu);
     this.#isHalf = [type, ...typesOf(...inputs, ...outputs)].includes("f16");
-    if (this.#isHalf && !device.features.has("shader-f16")) {
+    if (this.#isHalf && !gpu.features.has("shader-f16")) {
       throw new UnsupportedError(
-        `kernel "${name}" is of f16, and ${nameOf(this.record)} lacks the feature "shader-f16", ` +
+        `kernel "${name}" is of f16, and ${nameOf(this.device)} lacks the feature "shader-f16", ` +
           "which requestDevice() asks for where the adapter has it: use f32",
-        { needed: "shader-f16", device: this.record.device },
+        { needed: "shader-f16", device: this.device.named },
       );
     }
   }
@@ -98,7 +97,7 @@ export class Signature {
     let shape: readonly number[] | null = null;
     for (const [i, arg] of args.entries()) {
       const param = params[i] as Param;
-      checkParam(this.record, arg, param);
+      checkParam(this.device, arg, param);
       if (!isTensor(arg)) {
         kinds.push("n");
         continue;
@@ -158,7 +157,7 @@ export class Signature {
   }
 
   empty(shape: readonly number[], type: DType): Tensor {
-    return emptyOnDevice(this.record, shape, type, recording.batch !== null);
+    return emptyOnDevice(this.device, shape, type, recording.batch !== null);
   }
 
   /** Kinds of inputs that are tensors. */
@@ -166,14 +165,11 @@ export class Signature {
     return this.inputs.map(({ raw }) => (raw ? "r" : "t"));
   }
 
-  kernel(key: string, make: () => Source): Kernel {
-    let kernel = this.#kernels.get(key);
-    if (kernel === undefined) {
-      const { wgsl, parts, params } = make();
-      kernel = new Kernel(this.device, wgsl, { label: this.name }, parts, params);
-      this.#kernels.set(key, kernel);
-    }
-    return kernel;
+  /** The kernel for some kinds of arguments, which `compile` makes at the first call. */
+  kernel(key: string, compile: (gpu: GPUDevice, label: string) => Kernel): Kernel {
+    const found = this.#kernels.get(key) ?? compile(this.device.gpu, this.name);
+    this.#kernels.set(key, found);
+    return found;
   }
 
   toString(): string {

@@ -5,8 +5,7 @@
 import { UnsupportedError } from "../../core/errors.js";
 import type { AbortSignal } from "../../core/globals.js";
 import type { Tensor } from "../../core/tensor.js";
-import { checkAlive } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
+import { checkAlive, type DeviceRecord } from "../device/device.js";
 import { type FromImageOptions, type Scratch, takeImage } from "./images.js";
 import type { FrameStats, Frames, Source } from "./sources.js";
 
@@ -15,7 +14,7 @@ const LOST_PICTURES = 30;
 
 /** The frames of a source that was started. */
 export class FrameLoop implements Frames {
-  readonly #record: DeviceRecord;
+  readonly #device: DeviceRecord;
   readonly #source: Source;
   readonly #image: FromImageOptions;
   readonly #scratch: Scratch = { texture: null };
@@ -38,12 +37,12 @@ export class FrameLoop implements Frames {
   readonly #stats = { frames: 0, ms: 0, late: 0, bytes: 0, moved: 0 };
 
   constructor(
-    record: DeviceRecord,
+    device: DeviceRecord,
     source: Source,
     image: FromImageOptions,
     signal: AbortSignal | undefined,
   ) {
-    this.#record = record;
+    this.#device = device;
     this.#source = source;
     this.#image = image;
     const abort = () => this.#end({ error: signal?.reason });
@@ -55,7 +54,7 @@ export class FrameLoop implements Frames {
       target?.removeEventListener("abort", abort);
       self.frames = null;
     };
-    record.device.gpu.lost.then(() => self.frames?.stir());
+    device.gpu.lost.then(() => self.frames?.stir());
     const { ended } = source;
     source.wake = () => this.stir();
     source.end = (error) => this.#end(error === undefined ? null : { error });
@@ -101,7 +100,7 @@ export class FrameLoop implements Frames {
       while (!this.#over) {
         await this.#until(() => this.#source.fresh);
         if (this.#over) break;
-        checkAlive(this.#record);
+        checkAlive(this.#device);
         const tensor = await this.#take().catch((error) => this.#ifLost(error));
         if (tensor !== null) return { done: false, value: tensor };
       }
@@ -117,7 +116,7 @@ export class FrameLoop implements Frames {
   /** Waits until the condition holds, or it is over; code that may change it wakes this. */
   async #until(holds: () => boolean): Promise<void> {
     while (!(this.#over || holds())) {
-      checkAlive(this.#record);
+      checkAlive(this.#device);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -131,7 +130,7 @@ export class FrameLoop implements Frames {
   async #picture(): Promise<Tensor | null> {
     let found: { tensor: Tensor } | { error: unknown } | undefined;
     const { image } = this.#source;
-    takeImage(this.#record, image, this.#image, this.#scratch, "frames").then(
+    takeImage(this.#device, image, this.#image, this.#scratch, "frames").then(
       (tensor) => {
         found = { tensor };
         if (this.#over) {
@@ -167,7 +166,7 @@ export class FrameLoop implements Frames {
     stats.frames++;
     stats.bytes = tensor.nbytes;
     stats.late = Math.max(stats.late, this.#pending);
-    const { up, down } = this.#record.moved;
+    const { up, down } = this.#device.moved;
     stats.moved = stats.frames === 1 ? 0 : up + down - this.#movedBefore;
     this.#movedBefore = up + down;
     this.#times.push(taken);
@@ -198,7 +197,7 @@ export class FrameLoop implements Frames {
       this.#stats.ms = performance.now() - taken;
       this.stir();
     };
-    this.#record.device.gpu.queue.onSubmittedWorkDone().then(done, done);
+    this.#device.gpu.queue.onSubmittedWorkDone().then(done, done);
   }
 
   #end(error: { error: unknown } | null): void {

@@ -1,8 +1,7 @@
 /** A moving source as tensors: one for each picture that it shows. The loop is loaded on demand. */
 import type { AbortSignal, GPUDevice } from "../../core/globals.js";
 import type { Tensor } from "../../core/tensor.js";
-import { useDevice } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
+import { type DeviceRecord, useDevice } from "../device/device.js";
 import { checkImageOptions, type FromImageOptions } from "./images.js";
 import {
   type FrameSource,
@@ -46,11 +45,11 @@ export interface FramesOptions extends FromImageOptions {
  * be played, DeviceLostError, and the reason of an aborted signal, and ends it
  */
 export function frames(source: FrameSource, options: FramesOptions): Frames {
-  const { device, signal, ...image } = Object(options) as FramesOptions;
-  const record = useDevice(device);
+  const { device: gpu, signal, ...image } = Object(options) as FramesOptions;
+  const device = useDevice(gpu);
   const names = { device: 1, signal: 1, dtype: 1, channels: 1 } as const;
   checkImageOptions<FramesOptions>(options, "frames()", names);
-  return new FramesOf(record, sourceOf(source), image, signal);
+  return new FramesOf(device, sourceOf(source), image, signal);
 }
 
 class FramesOf implements Frames {
@@ -59,20 +58,20 @@ class FramesOf implements Frames {
   #loop: Frames | null = null;
 
   constructor(
-    record: DeviceRecord,
+    device: DeviceRecord,
     source: Source,
     image: FromImageOptions,
     signal: AbortSignal | undefined,
   ) {
     this.#source = source;
     if (!signal?.aborted) source.start();
-    this.#loading = this.#load(record, image, signal);
+    this.#loading = this.#load(device, image, signal);
     this.#loading.catch(() => source.stop()); // next() throws it
   }
 
-  async #load(...[record, image, signal]: [DeviceRecord, FromImageOptions, AbortSignal?]) {
+  async #load(...[device, image, signal]: [DeviceRecord, FromImageOptions, AbortSignal?]) {
     const { FrameLoop } = await import("../lazy.js");
-    this.#loop = new FrameLoop(record, this.#source, image, signal);
+    this.#loop = new FrameLoop(device, this.#source, image, signal);
     return this.#loop;
   }
 

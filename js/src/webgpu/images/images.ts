@@ -19,13 +19,12 @@ import type {
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions, type Names } from "../../core/options.js";
 import { Tensor } from "../../core/tensor.js";
-import { tensorOfSlot } from "../buffers/buffers.js";
+import { allocate, tensorOn } from "../buffers/buffers.js";
 import { managedIn, refuseRecorded } from "../buffers/checks.js";
-import { allocate } from "../buffers/making.js";
-import { slotOf } from "../buffers/references.js";
-import { checkAlive, nameOf, workingDevice } from "../device/device.js";
-import type { DeviceRecord } from "../device/state.js";
+import { slotOf } from "../buffers/table.js";
+import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { ask } from "../errors/errors.js";
+import { withWords } from "../kernels/arguments.js";
 import { paint, pull } from "./texture.js";
 
 /**
@@ -87,11 +86,11 @@ export async function fromImage(
   options: FromImageOptions = {},
 ): Promise<Tensor> {
   // Everything up to the first `await`, which only <img> and Firefox's videos need, runs synchronously.
-  const record = workingDevice(gpu);
+  const device = workingDevice(gpu);
   checkImageOptions<FromImageOptions>(options, "fromImage()", { dtype: 1, channels: 1 });
   const scratch: Scratch = { texture: null };
   try {
-    return await takeImage(record, source, options, scratch, "fromImage");
+    return await takeImage(device, source, options, scratch, "fromImage");
   } finally {
     scratch.texture?.destroy(); // the queue keeps it until its work is done
   }
@@ -104,7 +103,7 @@ export interface Scratch {
 
 /** Done once by `fromImage`, and for each picture by `frames`; the caller destroys the scratch. */
 export async function takeImage(
-  record: DeviceRecord,
+  device: DeviceRecord,
   source: ImageSource,
   { dtype = "uint8", channels = 4 }: FromImageOptions,
   scratch: Scratch,
@@ -114,30 +113,32 @@ export async function takeImage(
   const what = `${verb} of ${image}`;
   if (element) {
     const bitmap = await bitmapOf(element).catch((cause) => {
-      checkSize(record, image, width, height); // 0 x 0 if it is not loaded
+      checkSize(device, image, width, height); // 0 x 0 if it is not loaded
       throw noPixels(image, cause);
     });
     try {
-      return await takeImage(record, bitmap, { dtype, channels }, scratch, verb);
+      return await takeImage(device, bitmap, { dtype, channels }, scratch, verb);
     } finally {
       bitmap.close();
     }
   }
-  checkSize(record, image, width, height);
+  checkSize(device, image, width, height);
   const type = dtypeNamed(dtype);
-  const handle = allocate(record, height * width * channels * type.step);
-  const tensor = tensorOfSlot(handle, 0, type, [height, width, channels], false);
-  const take = (from: GPUCopyExternalImageSource) =>
-    pull(record, what, () => texture ?? upload(record, from, image, tensor, scratch), tensor);
+  const slot = allocate(device, height * width * channels * type.step);
+  const tensor = tensorOn(slot, 0, type, [height, width, channels]);
+  const pullFrom = (from: GPUCopyExternalImageSource) =>
+    withWords(device, tensor, "storage", (bound) =>
+      pull(device, what, () => texture ?? upload(device, from, image, tensor, scratch), bound),
+    );
   try {
     try {
-      take(source as GPUCopyExternalImageSource);
+      pullFrom(source as GPUCopyExternalImageSource);
     } catch (cause) {
       if (!(cause instanceof TypeError && /Video/.test(image))) throw cause;
       // Firefox does not support videos and their frames: use a bitmap of the picture.
       const bitmap = await createImageBitmap(source as VideoFrame);
       try {
-        take(bitmap);
+        pullFrom(bitmap);
       } finally {
         bitmap.close();
       }
@@ -145,7 +146,7 @@ export async function takeImage(
     return new Tensor(tensor);
   } catch (error) {
     tensor.release();
-    checkAlive(record);
+    checkAlive(device);
     throw error;
   }
 }
@@ -188,16 +189,16 @@ export function checkImageOptions<O extends FromImageOptions>(
  * @returns a new texture, which the caller destroys
  */
 export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
-  const [record, image] = checkImage(tensor);
+  const [device, image] = checkImage(tensor);
   const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
   const what = `toTexture of ${tensor.toString()}`;
   let texture: GPUTexture | undefined;
   const make = () => {
-    texture = createTexture(record, image, usage);
+    texture = createTexture(device, image, usage);
     return texture;
   };
   try {
-    await ask(record, [paint(record, what, image, make, FORMATS[0], false)]);
+    await draw(device, what, image, make, FORMATS[0], false);
     return texture as GPUTexture;
   } catch (error) {
     texture?.destroy();
@@ -221,7 +222,7 @@ export async function toCanvas(
   tensor: Tensor,
   canvas: HTMLCanvasElement | OffscreenCanvas,
 ): Promise<void> {
-  const [record, image] = checkImage(tensor);
+  const [device, image] = checkImage(tensor);
   if (typeof canvas?.getContext !== "function") {
     throw new TypeError(`toCanvas needs a canvas, not ${tagOf(canvas)}`);
   }
@@ -229,24 +230,39 @@ export async function toCanvas(
   const context = contextOf(canvas);
   if (canvas.width !== width) canvas.width = width;
   if (canvas.height !== height) canvas.height = height;
-  const { gpu: device } = record.device;
+  const { gpu } = device;
   const what = `toCanvas of ${tensor.toString()}`;
   const format = navigator.gpu.getPreferredCanvasFormat();
   const make = () => {
     // Configuring again would discard the canvas's textures.
     const now = context.getConfiguration?.();
     if (
-      now?.device !== device ||
+      now?.device !== gpu ||
       now.format !== format ||
       now.alphaMode !== "premultiplied" ||
       !((now.usage as number) & RENDER_ATTACHMENT)
     ) {
       const usage = RENDER_ATTACHMENT | COPY_SRC;
-      context.configure({ device, format, usage, alphaMode: "premultiplied" });
+      context.configure({ device: gpu, format, usage, alphaMode: "premultiplied" });
     }
     return context.getCurrentTexture();
   };
-  await ask(record, [paint(record, what, image, make, format, true)]);
+  await draw(device, what, image, make, format, true);
+}
+
+/** Paints a tensor on a texture; throws its errors, and those of the painting. */
+function draw(
+  device: DeviceRecord,
+  what: string,
+  image: ManagedTensor,
+  make: () => GPUTexture,
+  format: GPUTextureFormat,
+  premultiplied: boolean,
+): Promise<void> {
+  const outcome = withWords(device, image, "read-only-storage", (bound) =>
+    paint(device, what, bound, make, format, premultiplied),
+  );
+  return ask(device, [outcome]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {
@@ -314,8 +330,7 @@ function checkDType(what: string, dtype: string): void {
   });
 }
 
-function checkSize(record: DeviceRecord, what: string, width: number, height: number): void {
-  const { device } = record;
+function checkSize(device: DeviceRecord, what: string, width: number, height: number): void {
   if (width === 0 || height === 0) {
     throw new UnsupportedError(`${what} has no pixels: it is empty, closed, or not loaded yet`);
   }
@@ -323,9 +338,9 @@ function checkSize(record: DeviceRecord, what: string, width: number, height: nu
   const given = Math.max(width, height);
   if (given <= needed) return;
   throw new UnsupportedError(
-    `${what}: ${nameOf(record)} has textures of up to ${needed} x ${needed}; use a device from ` +
+    `${what}: ${nameOf(device)} has textures of up to ${needed} x ${needed}; use a device from ` +
       `requestDevice({ maxTextureDimension2D: ${given} })`,
-    { given, needed, device },
+    { given, needed, device: device.named },
   );
 }
 
@@ -333,14 +348,15 @@ function checkSize(record: DeviceRecord, what: string, width: number, height: nu
 function checkImage(given: Tensor): [DeviceRecord, ManagedTensor] {
   const tensor = managedIn(given);
   tensor.check();
-  const { shape, dtype, device } = tensor;
+  const { shape, dtype } = tensor;
   if (!tensor.isOnGPU) {
     throw new UnsupportedError(
       `${tensor.toString()} is not on a GPU: upload it with to(gpuDevice)`,
-      { device },
+      { device: tensor.device },
     );
   }
-  refuseRecorded(tensor, false);
+  const slot = slotOf(tensor.handle);
+  refuseRecorded(slot, tensor, false);
   checkDType(`${tensor.toString()} as an image`, dtype.name);
   const [height = 0, width = 0, channels = 0] = shape;
   if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {
@@ -350,27 +366,27 @@ function checkImage(given: Tensor): [DeviceRecord, ManagedTensor] {
       { given: shape, needed },
     );
   }
-  const { record } = slotOf(tensor.handle);
-  checkAlive(record);
-  checkSize(record, tensor.toString(), width, height);
-  return [record, tensor];
+  const { device } = slot;
+  checkAlive(device);
+  checkSize(device, tensor.toString(), width, height);
+  return [device, tensor];
 }
 
 /** A texture of a tensor's height and width. */
-function createTexture({ device }: DeviceRecord, tensor: ManagedTensor, usage: number): GPUTexture {
+function createTexture({ gpu }: DeviceRecord, tensor: ManagedTensor, usage: number): GPUTexture {
   const [height, width] = tensor.shape as [number, number];
-  return device.gpu.createTexture({ size: [width, height], format: FORMATS[0], usage });
+  return gpu.createTexture({ size: [width, height], format: FORMATS[0], usage });
 }
 
 /** An image of the page as a texture, which the scratch has. */
 function upload(
-  record: DeviceRecord,
+  device: DeviceRecord,
   source: GPUCopyExternalImageSource,
   what: string,
   tensor: ManagedTensor,
   scratch: Scratch,
 ): GPUTexture {
-  const { queue } = record.device.gpu;
+  const { queue } = device.gpu;
   const { data, colorSpace } = source as Partial<ImageData>;
   const bytes = data instanceof Uint8ClampedArray && (colorSpace ?? "srgb") === "srgb";
   if (!bytes && typeof queue.copyExternalImageToTexture !== "function") {
@@ -382,10 +398,10 @@ function upload(
   // copyExternalImageToTexture may draw, which requires the flag.
   const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
   const [height, width] = tensor.shape as [number, number];
-  const kept = scratch.texture;
-  if (kept?.width !== width || kept.height !== height) {
-    kept?.destroy();
-    scratch.texture = createTexture(record, tensor, usage);
+  const last = scratch.texture;
+  if (last?.width !== width || last.height !== height) {
+    last?.destroy();
+    scratch.texture = createTexture(device, tensor, usage);
   }
   const texture = scratch.texture as GPUTexture;
   try {

@@ -1,34 +1,31 @@
 import type { GPUTexture } from "../../core/globals.js";
-import type { ManagedTensor } from "../../core/managed.js";
-import { MAKING } from "../buffers/making.js";
-import { pipelineOf } from "../buffers/pipelines.js";
-import { extentOf, releaseSlot } from "../buffers/references.js";
-import type { DeviceRecord } from "../device/state.js";
-import { operate } from "../errors/errors.js";
+import { extentIn } from "../buffers/slot.js";
+import { type DeviceRecord, type Pipeline, pipelineOf } from "../device/device.js";
+import { CREATION_ERRORS, operate } from "../errors/errors.js";
 import type { Outcome } from "../errors/record.js";
-import { bindAlone } from "../kernels/arguments.js";
-import type { Binding } from "../kernels/wgsl.js";
+import type { BoundTensor } from "../kernels/arguments.js";
 
 /**
- * Writes a texture's pixels into a tensor of uint8 or float32 with 3 or 4 channels.
+ * Writes a texture's pixels into a bound tensor of uint8 or float32 with 3 or 4 channels.
  *
  * @param what - names the operation in messages
  * @param make - the texture; its errors are the operation's
  */
 export function pull(
-  record: DeviceRecord,
+  device: DeviceRecord,
   what: string,
   make: () => GPUTexture,
-  tensor: ManagedTensor,
+  bound: BoundTensor,
 ): void {
+  const { tensor } = bound;
   const channels = tensor.shape[2] as number;
   const whole = tensor.dtype.name === "float32" && channels === 4;
   const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
-  const { gpu } = record.device;
+  const { gpu } = device;
   const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
   const code = fromTexture(tensor.dtype.name, channels, whole);
-  const passes = { what, type: "storage", make, key: code } as const;
-  submit<GPUComputePipeline>(record, tensor, passes, (texture, encoder, pipeline, entry) => {
+  const passes = { what, make, key: code };
+  submit<GPUComputePipeline>(device, bound, passes, (texture, encoder, pipeline, entry) => {
     const view = texture.createView({ mipLevelCount: 1 });
     const layout = pipeline.getBindGroupLayout(0);
     const entries = [entry, { binding: 1, resource: view }];
@@ -41,7 +38,7 @@ export function pull(
 }
 
 /**
- * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size: by a render pass,
+ * Draws a bound tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size: by a render pass,
  * which takes the format that a canvas is shown in. Firefox 153 crashes with other formats, and few
  * devices let shaders store to it.
  *
@@ -51,23 +48,23 @@ export function pull(
  * @param premultiplied - as canvases show it
  */
 export function paint(
-  record: DeviceRecord,
+  device: DeviceRecord,
   what: string,
-  tensor: ManagedTensor,
+  bound: BoundTensor,
   make: () => GPUTexture,
   format: GPUTextureFormat,
   premultiplied: boolean,
 ): Outcome | null {
-  const { gpu } = record.device;
+  const { gpu } = device;
+  const { tensor } = bound;
   const code = toFragments(tensor.dtype.name, tensor.shape[2] as number, premultiplied);
   const compile = () => {
     const module = gpu.createShaderModule({ code });
     const fragment = { module, targets: [{ format }] };
     return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
   };
-  const type = "read-only-storage";
-  const passes = { what, type, make, key: `${format} ${code}`, compile } as const;
-  return submit(record, tensor, passes, (texture, encoder, pipeline, entry) => {
+  const passes = { what, make, key: `${format} ${code}`, compile };
+  return submit(device, bound, passes, (texture, encoder, pipeline, entry) => {
     const view = texture.createView();
     const pass = encoder.beginRenderPass({
       colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
@@ -80,13 +77,8 @@ export function paint(
   });
 }
 
-/** Whether a shader writes to the tensor. */
-type TensorUse = "storage" | "read-only-storage";
-type Pipeline = GPUComputePipeline | GPURenderPipeline;
-
 interface Passes<P extends Pipeline> {
   readonly what: string;
-  readonly type: TensorUse;
   readonly make: () => GPUTexture;
   /** Of the pipeline, among those of the device: its WGSL, where it is a compute pipeline. */
   readonly key: string;
@@ -95,9 +87,9 @@ interface Passes<P extends Pipeline> {
 
 /** Submits the commands of `encode`: one of our shaders, a texture, and a tensor, which is `@binding(0)`. */
 function submit<P extends Pipeline>(
-  record: DeviceRecord,
-  tensor: ManagedTensor,
-  { what, type, make, key, compile }: Passes<P>,
+  device: DeviceRecord,
+  { resource, extent, written, tensor, slot }: BoundTensor,
+  { what, make, key, compile }: Passes<P>,
   encode: (
     texture: GPUTexture,
     encoder: GPUCommandEncoder,
@@ -105,43 +97,24 @@ function submit<P extends Pipeline>(
     entry: GPUBindGroupEntry,
   ) => void,
 ): Outcome | null {
-  const { gpu } = record.device;
-  const writes = type === "storage";
-  const { resource, extent, temporary } = bindAlone(record, tensor, { ...WORDS, type });
+  const { gpu } = device;
   const operation = {
     what,
-    reads: writes ? [] : [extent],
-    writes: writes ? [extentOf(tensor)] : [],
-    fresh: writes,
-    filters: MAKING,
+    reads: written ? [] : [extent],
+    writes: written ? [extentIn(slot, tensor)] : [],
+    fresh: written,
+    filters: CREATION_ERRORS,
   };
-  try {
-    const { outcome } = operate(record, operation, () => {
-      const texture = make();
-      const encoder = gpu.createCommandEncoder();
-      encode(texture, encoder, pipelineOf(record, key, compile), { binding: 0, resource });
-      gpu.queue.submit([encoder.finish()]);
-    });
-    // The pipeline may be wrong, so the next call makes it again.
-    outcome?.done.then((fault) => fault && record.pipelines.clear());
-    return outcome;
-  } finally {
-    if (temporary) releaseSlot(temporary);
-  }
+  const { outcome } = operate(device, operation, () => {
+    const texture = make();
+    const encoder = gpu.createCommandEncoder();
+    encode(texture, encoder, pipelineOf(device, key, compile), { binding: 0, resource });
+    gpu.queue.submit([encoder.finish()]);
+  });
+  // The pipeline may be wrong, so the next call makes it again.
+  outcome?.done.then((fault) => fault && device.pipelines.clear());
+  return outcome;
 }
-
-/** The tensor as the shaders below see it. */
-const WORDS: Omit<Binding, "type"> = {
-  index: 0,
-  name: "words",
-  value: "array<u32>",
-  scalar: "u32",
-  atomic: false,
-  stride: 4,
-  element: 4,
-  align: 0,
-  runtime: true,
-};
 
 /** WGSL that writes a texture's elements, one word or whole pixel each thread; what is behind them is 0. */
 function fromTexture(dtype: string, channels: number, whole: boolean): string {

@@ -3,11 +3,11 @@ import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { managedOf } from "../../core/tensor.js";
-import { copyOf } from "../buffers/buffers.js";
-import { checkCopySource, checkRowMajor, checkUsage, slotOn } from "../buffers/checks.js";
-import { allocate, Words } from "../buffers/making.js";
-import { capacityOf, extentOf, releaseSlot, roundUp, slotOf } from "../buffers/references.js";
-import type { DeviceRecord } from "../device/state.js";
+import { allocate, copyOf, Words } from "../buffers/buffers.js";
+import { checkCopySource, checkRowMajor, checkUsage } from "../buffers/checks.js";
+import { capacityIn, extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
+import { releaseSlot, slotOn } from "../buffers/table.js";
+import type { DeviceRecord } from "../device/device.js";
 import type { BufferRecord, Extent } from "../errors/record.js";
 import { boundSize, checkDType, checkLimit, type Given, packNumber, tensorOf } from "./checks.js";
 import type { Binding } from "./wgsl.js";
@@ -22,26 +22,26 @@ export interface Bound {
   /** The elements that are bound. */
   readonly extent: Extent;
   /**
-   * The slot of a copy, or of a number, to release after the submit; or 0. What the shader writes to a
+   * The handle of a copy, or of a number, to release after the submit; or 0. What the shader writes to a
    * copy goes back to the tensor.
    */
   readonly temporary: number;
   /** Whether the shader may write to it. */
   readonly written: boolean;
-  /** The tensor; null for a number. */
+  /** The tensor and its slot; null for a number. */
   readonly tensor: ManagedTensor | null;
+  readonly slot: LiveSlot | null;
   /** Whether it cannot be bound in place: {@link resolveAliasing} binds a copy instead. */
   readonly mustCopy: boolean;
 }
 
+export type BoundTensor = Bound & { readonly tensor: ManagedTensor; readonly slot: LiveSlot };
+
 const COMPUTE = 4; // GPUShaderStage.COMPUTE
 
 /** @internal The layout of the bind groups of a shader. */
-export function bindGroupLayout(
-  device: GPUDevice,
-  bindings: readonly Binding[],
-): GPUBindGroupLayout {
-  return device.createBindGroupLayout({
+export function bindGroupLayout(gpu: GPUDevice, bindings: readonly Binding[]): GPUBindGroupLayout {
+  return gpu.createBindGroupLayout({
     entries: bindings.map(({ index, type }) => ({
       binding: index,
       visibility: COMPUTE,
@@ -55,25 +55,26 @@ export function bindGroupLayout(
  * then checks it against the others.
  */
 export function bind(
-  record: DeviceRecord,
+  device: DeviceRecord,
   arg: Given,
   index: number,
   declared: Binding | undefined,
   check: boolean,
 ): Bound {
-  if (typeof arg === "number") return bindNumber(record, arg, index, declared);
-  if (arg instanceof Words) return boundNumber(arg.facts);
+  if (typeof arg === "number") return bindNumber(device, arg, index, declared);
+  if (arg instanceof Words) return boundNumber(arg.buffer);
   const tensor = managedOf(arg);
   if (tensor === undefined) {
     throw new TypeError(`binding ${index} takes a tensor, not ${tagOf(arg)}${tensorOf(arg)}`);
   }
   const type = declared?.type;
-  const slot = slotOn(record, tensor);
+  const slot = slotOn(device, tensor);
   checkRowMajor(tensor);
   const what = `binding ${index}: ${tensor.toString()}`;
   if (check && declared) checkDType(tensor.dtype, declared, what);
   // Without a parsed declaration it may be either; then WebGPU reports what is missing.
-  if (type) checkUsage(tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
+  if (type)
+    checkUsage(slot, tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
   if (tensor.readOnly && type === "storage") {
     throw new UnsupportedError(
       // In Python: read_only(what)
@@ -81,77 +82,106 @@ export function bind(
     );
   }
   const size = boundSize(tensor, declared, check, what);
-  checkLimit(record, size, type, what);
+  checkLimit(device, size, type, what);
   const offset = tensor.start;
-  const { limits } = record.device.gpu;
+  const { limits } = device.gpu;
   const kind = type === "uniform" ? "Uniform" : "Storage";
   const bindable = offset % limits[`min${kind}BufferOffsetAlignment`] === 0;
   const written = type === "storage" || type === undefined;
-  const resource = { buffer: slot.buffer, offset, size };
-  const mustCopy = !bindable || size > capacityOf(tensor);
-  const extent = extentOf(tensor);
-  return { resource, extent, temporary: 0, written, tensor, mustCopy };
+  const resource = { buffer: slot.buffer.gpu, offset, size };
+  const mustCopy = !bindable || size > capacityIn(slot, tensor);
+  const extent = extentIn(slot, tensor);
+  return { resource, extent, temporary: 0, written, tensor, slot, mustCopy };
 }
 
-/** The only tensor of one of our own shaders, which declares only words. */
-export function bindAlone(record: DeviceRecord, tensor: ManagedTensor, declared: Binding): Bound {
-  const bound = bind(record, tensor, 0, declared, false);
-  return bound.mustCopy ? bindCopy(record, bound, 0) : bound;
+/** How shaders of our own see their only tensor. */
+const WORDS: Omit<Binding, "type"> = {
+  index: 0,
+  name: "words",
+  value: "array<u32>",
+  scalar: "u32",
+  atomic: false,
+  stride: 4,
+  element: 4,
+  align: 0,
+  runtime: true,
+};
+
+/** Calls `use`, which submits a shader of ours, with a tensor for its `@binding(0)`. */
+export function withWords<R>(
+  device: DeviceRecord,
+  tensor: ManagedTensor,
+  type: "storage" | "read-only-storage",
+  use: (bound: BoundTensor) => R,
+): R {
+  const given = bind(device, tensor, 0, { ...WORDS, type }, false);
+  const bound = given.mustCopy ? bindCopy(device, given, 0) : given;
+  try {
+    return use(bound as BoundTensor);
+  } finally {
+    releaseBound([bound]);
+  }
 }
 
 /**
  * A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that cannot be
  * bound, or that shares its last word or element with others.
  */
-function bindCopy(record: DeviceRecord, bound: Bound, index: number): Bound {
+function bindCopy(device: DeviceRecord, bound: Bound, index: number): Bound {
   const { written } = bound;
   const { size } = bound.resource;
   const arg = bound.tensor as ManagedTensor;
-  checkCopySource(arg, "binding");
+  const slot = bound.slot as LiveSlot;
+  checkCopySource(slot, arg, "binding");
   if (written) {
     const what = `binding ${index}: ${arg.toString()}`;
-    checkUsage(arg, "COPY_DST", what);
-    if (roundUp(arg.nbytes, 4) > capacityOf(arg)) {
+    checkUsage(slot, arg, "COPY_DST", what);
+    if (roundUp(arg.nbytes, 4) > capacityIn(slot, arg)) {
       throw new UnsupportedError(
         // In Python: shared_word(what)
         `${what} shares its last word of 4 bytes with a neighbour, which the shader may write to: ` +
           "give it a buffer of its own (a copy), or a multiple of 4 bytes",
-        { given: arg.nbytes, device: record.device },
+        { given: arg.nbytes, device: device.named },
       );
     }
   }
-  const temporary = copyOf(arg, { padTo: roundUp(size, 16) });
-  const { facts } = slotOf(temporary);
-  const resource = { buffer: facts.buffer, offset: 0, size };
-  const extent = { facts, start: 0, end: arg.nbytes };
-  return { resource, extent, temporary, written, tensor: arg, mustCopy: false };
+  const { handle, buffer } = copyOf(arg, slot, { padTo: roundUp(size, 16) });
+  const resource = { buffer: buffer.gpu, offset: 0, size };
+  const extent = { buffer, start: 0, end: arg.nbytes };
+  return { resource, extent, temporary: handle, written, tensor: arg, slot, mustCopy: false };
 }
 
 /** A number for a uniform, in a buffer until the submit. */
 function bindNumber(
-  record: DeviceRecord,
+  device: DeviceRecord,
   value: number,
   index: number,
   declared: Binding | undefined,
 ): Bound {
   const data = packNumber(value, index, declared);
-  const temporary = allocate(record, data.byteLength);
-  const { facts } = slotOf(temporary);
+  const { handle, buffer } = allocate(device, data.byteLength);
   try {
-    record.device.gpu.queue.writeBuffer(facts.buffer, 0, data);
+    device.gpu.queue.writeBuffer(buffer.gpu, 0, data);
   } catch (error) {
-    releaseSlot(temporary);
+    releaseSlot(handle);
     throw error;
   }
-  return boundNumber(facts, temporary);
+  return boundNumber(buffer, handle);
 }
 
 /** A number, or words, in a buffer of their own. */
-export function boundNumber(facts: BufferRecord, temporary = 0): Bound {
-  const { buffer } = facts;
-  const resource = { buffer, offset: 0, size: buffer.size };
-  const extent = { facts, start: 0, end: buffer.size };
-  return { resource, extent, temporary, written: false, tensor: null, mustCopy: false };
+export function boundNumber(buffer: BufferRecord, temporary = 0): Bound {
+  const { gpu } = buffer;
+  const { size } = gpu;
+  const resource = { buffer: gpu, offset: 0, size };
+  const extent = { buffer, start: 0, end: size };
+  const isRead = { written: false, tensor: null, slot: null, mustCopy: false };
+  return { resource, extent, temporary, ...isRead };
+}
+
+/** Releases the slots that are only for a submit. */
+export function releaseBound(bound: readonly Bound[]): void {
+  for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
 }
 
 /**
@@ -159,11 +189,11 @@ export function boundNumber(facts: BufferRecord, temporary = 0): Bound {
  * that cannot be bound in place, or that are read from a buffer that is bound for writing, are
  * copied.
  */
-export function resolveAliasing(record: DeviceRecord, bound: Bound[]): void {
+export function resolveAliasing(device: DeviceRecord, bound: Bound[]): void {
   refuseOverlaps(bound);
   bound.forEach((one, i) => {
     if (!one.mustCopy && (one.written || !isWrittenThere(one, bound))) return;
-    bound[i] = bindCopy(record, one, i);
+    bound[i] = bindCopy(device, one, i);
   });
 }
 

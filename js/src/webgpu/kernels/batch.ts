@@ -4,9 +4,9 @@ import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
 import { managedOf } from "../../core/tensor.js";
 import { encodeCopy } from "../buffers/buffers.js";
-import { extentOf, roundUp, slotOf } from "../buffers/references.js";
-import { checkAlive, nameOf, workingDevice } from "../device/device.js";
-import { type DeviceRecord, recording } from "../device/state.js";
+import { recording } from "../buffers/checks.js";
+import { extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
+import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { calledAt, currentSite, operate, Settling } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
 import {
@@ -19,7 +19,7 @@ import {
   openOutcomes,
   setOutcome,
 } from "../errors/record.js";
-import type { Bound } from "./arguments.js";
+import { type Bound, releaseBound } from "./arguments.js";
 import {
   type Argument,
   byPosition,
@@ -30,7 +30,7 @@ import {
   type RunOptions,
   readCounts,
 } from "./checks.js";
-import { copyBack, Kernel, type Prepared, releaseBound } from "./kernels.js";
+import { copyBack, Kernel, type Prepared } from "./kernels.js";
 
 /** The changes of {@link Batch.update} to a recorded call. */
 export interface BatchChanges {
@@ -68,7 +68,7 @@ export interface Call extends Prepared {
  * `webgpu.batch`.
  */
 export class Batch {
-  readonly #record: DeviceRecord;
+  readonly #device: DeviceRecord;
   #calls: readonly Call[] = [];
   #recorded = false;
   #released = false;
@@ -83,7 +83,7 @@ export class Batch {
 
   /** @internal */
   constructor(device: GPUDevice) {
-    this.#record = workingDevice(device);
+    this.#device = workingDevice(device);
   }
 
   /**
@@ -98,7 +98,7 @@ export class Batch {
   record(block: () => unknown): this {
     this.#check();
     if (this.#recorded) {
-      throw new DLPackError("a batch is recorded once: record another one, webgpu.batch(device)");
+      throw new DLPackError("a batch is recorded once: device another one, webgpu.batch(device)");
     }
     if (recording.batch !== null) {
       throw new DLPackError("a batch is being recorded already: batches do not nest");
@@ -147,11 +147,11 @@ export class Batch {
       if (this.#recorded) return;
       throw new DLPackError("nothing was recorded: batch.record(() => { kernel.run(…); }) first");
     }
-    const record = this.#record;
-    checkAlive(record);
+    const device = this.#device;
+    checkAlive(device);
     this.#preparing = this.#preparing.filter(isOpen);
     const last = this.#last;
-    const submit = () => record.device.gpu.queue.submit([encode(record, calls)]);
+    const submit = () => device.gpu.queue.submit([encode(device, calls)]);
     // An error scope costs as much as encoding ten kernels.
     if (last && !last.fault && this.#touched && isAgain(this.#touched, last)) {
       const mayFail = this.#preparing.length > 0 || !calls.every(({ kernel }) => kernel._isChecked);
@@ -162,13 +162,13 @@ export class Batch {
     }
     const pending = last?.fault === undefined ? last : null;
     const { outcome } = operate(
-      record,
+      device,
       {
         what: "a batch",
         after: [...this.#preparing, pending],
         filters: ["validation"],
         explain: async (cause) =>
-          (await explanations()).batchError(record, this.#released ? [] : calls, cause),
+          (await explanations()).batchError(device, this.#released ? [] : calls, cause),
       },
       submit,
     );
@@ -207,7 +207,7 @@ export class Batch {
     if (old === undefined) {
       throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${number}`);
     }
-    checkAlive(this.#record);
+    checkAlive(this.#device);
     const args: Given[] = [...old.args];
     const { _params: params, _label: label } = old.kernel;
     if (params && counts !== undefined) {
@@ -222,17 +222,17 @@ export class Batch {
       if (params ? !param : !(i in args)) {
         throw new RangeError(
           // In Python: no_argument(label, count, index)
-          `kernel "${label}" has ${count} arguments that can change, not number ${i}: record another batch`,
+          `kernel "${label}" has ${count} arguments that can change, not number ${i}: device another batch`,
         );
       }
       const at = i - (params?.slice(0, i).filter((one) => one === false).length ?? 0);
       const shapeOf = (x: unknown) => `${managedOf(x)?.shape}`;
       if (param) {
-        checkParam(this.#record, value, param);
+        checkParam(this.#device, value, param);
         if (!param.raw && shapeOf(value) !== shapeOf(args[at])) {
           throw new RangeError(
             // In Python: other_shape(label)
-            `kernel "${label}" was recorded for other shapes: record a batch for each`,
+            `kernel "${label}" was recorded for other shapes: device a batch for each`,
           );
         }
       }
@@ -258,7 +258,7 @@ export class Batch {
     for (const extent of writes) {
       if (calls.some((call) => call.writes.some((one) => meets(one, extent)))) continue;
       for (const { fault } of openOutcomes(extent)) {
-        if (fault?.batch === this.#mark && fault.facts === extent.facts) fault.batch = {};
+        if (fault?.batch === this.#mark && fault.buffer === extent.buffer) fault.batch = {};
       }
     }
   }
@@ -271,9 +271,9 @@ export class Batch {
     workgroups: RunOptions["workgroups"],
   ): Call {
     const groups =
-      workgroups === old.workgroups ? old.groups : checkWorkgroups(this.#record, workgroups);
+      workgroups === old.workgroups ? old.groups : checkWorkgroups(this.#device, workgroups);
     const packed = given.map(([i, x]) => packNumber(x, i, old.kernel._declared(i)));
-    const { queue } = this.#record.device.gpu;
+    const { queue } = this.#device.gpu;
     given.forEach(([i], at) => {
       const { buffer } = (old.bound[i] as Bound).resource;
       queue.writeBuffer(buffer, 0, packed[at] as Float32Array<ArrayBuffer>);
@@ -307,14 +307,14 @@ export class Batch {
         `kernel "${kernel._label}" cannot be timed in a batch: time it outside`,
       );
     }
-    if (kernel._record !== this.#record) {
+    if (kernel._device !== this.#device) {
       throw new UnsupportedError(
-        `kernel "${kernel._label}" is compiled for ${nameOf(kernel._record)}, and the batch is on ` +
-          `${nameOf(this.#record)}: record a batch for each device`,
-        { device: this.#record.device },
+        `kernel "${kernel._label}" is compiled for ${nameOf(kernel._device)}, and the batch is on ` +
+          `${nameOf(this.#device)}: device a batch for each device`,
+        { device: this.#device.named },
       );
     }
-    checkAlive(this.#record);
+    checkAlive(this.#device);
     // Preparing copies some arguments, which does not depend on what was recorded.
     const outer = recording.batch;
     recording.batch = null;
@@ -336,7 +336,7 @@ export class Batch {
 
   #check(): void {
     if (!this.#released) return;
-    throw new ReleasedError("the batch was released: record another one, webgpu.batch(device)");
+    throw new ReleasedError("the batch was released: device another one, webgpu.batch(device)");
   }
 
   #prepare(kernel: Kernel, given: readonly Given[], workgroups: RunOptions["workgroups"]): Call {
@@ -346,7 +346,7 @@ export class Batch {
       for (const x of given) args.push(managedOf(x)?.share() ?? (x as number));
       const prepared = kernel._prepare(args, workgroups);
       bound = prepared.bound;
-      const { result: group, outcome } = operate(this.#record, kernel._operation(), () =>
+      const { result: group, outcome } = operate(this.#device, kernel._operation(), () =>
         kernel._group(bound),
       );
       this.#preparing = [...this.#preparing, outcome as Outcome];
@@ -370,18 +370,18 @@ function extentsOf(bound: readonly Bound[]) {
   const writes: Extent[] = [];
   const copiesIn: { source: GPUBuffer; bound: Bound }[] = [];
   for (const one of bound) {
-    const { extent, temporary, written, resource, tensor } = one;
+    const { extent, temporary, written, resource, tensor, slot } = one;
     let own = extent;
     if (temporary !== 0) {
-      // Of a buffer that only this call uses, only making it can have failed.
-      reads.push({ facts: extent.facts, start: 0, end: 0 });
-      if (tensor === null) continue;
-      copiesIn.push({ source: slotOf(tensor.handle).buffer, bound: one });
-      own = extentOf(tensor);
-      if (written) markWritten(own.facts, tensor.start + roundUp(tensor.nbytes, 4));
+      // Of a buffer that only this call uses, only its creation can have failed.
+      reads.push({ buffer: extent.buffer, start: 0, end: 0 });
+      if (tensor === null || slot === null) continue;
+      copiesIn.push({ source: slot.buffer.gpu, bound: one });
+      own = extentIn(slot, tensor);
+      if (written) markWritten(own.buffer, tensor.start + roundUp(tensor.nbytes, 4));
     }
     (written ? writes : reads).push(own);
-    if (written) markWritten(extent.facts, resource.offset + resource.size);
+    if (written) markWritten(extent.buffer, resource.offset + resource.size);
   }
   return {
     reads,
@@ -397,8 +397,8 @@ function release({ args, bound }: Call): void {
 }
 
 /** The commands of all calls: one pass, which copies interrupt. */
-function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer {
-  const encoder = record.device.gpu.createCommandEncoder();
+function encode(device: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer {
+  const encoder = device.gpu.createCommandEncoder();
   let pass: GPUComputePassEncoder | null = null;
   let pipeline: GPUComputePipeline | null = null;
   for (const { kernel, group, groups, copiesIn, copiesOut } of calls) {
@@ -420,7 +420,7 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
     if (copiesOut.length > 0) {
       pass.end();
       pass = null;
-      for (const copy of copiesOut) copyBack(record, encoder, copy);
+      for (const copy of copiesOut) copyBack(device, encoder, copy);
     }
   }
   pass?.end();
@@ -428,10 +428,10 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
 }
 
 /** What `bindCopy` does before a single run. */
-function copyIn(encoder: GPUCommandEncoder, { resource, written, tensor: given }: Bound): void {
-  const tensor = given as ManagedTensor;
+function copyIn(encoder: GPUCommandEncoder, { resource, written, ...source }: Bound): void {
+  const tensor = source.tensor as ManagedTensor;
   const { buffer, size } = resource;
-  if (tensor.nbytes > 0) encodeCopy(encoder, tensor, buffer, 0);
+  if (tensor.nbytes > 0) encodeCopy(encoder, tensor, source.slot as LiveSlot, buffer, 0);
   const words = roundUp(tensor.nbytes, 4);
   // The shader may have written to the padding in an earlier run.
   if (written && size > words) encoder.clearBuffer(buffer, words, size - words);
@@ -439,26 +439,26 @@ function copyIn(encoder: GPUCommandEncoder, { resource, written, tensor: given }
 
 /** A buffer, and how many of its bytes the batch writes. */
 interface Touched {
-  readonly facts: BufferRecord;
+  readonly buffer: BufferRecord;
   readonly bytes: number;
 }
 
 function touchedBy(calls: readonly Call[]): Touched[] {
   const found = new Map<BufferRecord, Extent[]>();
   for (const { reads, writes } of calls) {
-    for (const { facts } of reads) if (!found.has(facts)) found.set(facts, []);
+    for (const { buffer } of reads) if (!found.has(buffer)) found.set(buffer, []);
     for (const extent of writes) {
-      const extents = found.get(extent.facts);
+      const extents = found.get(extent.buffer);
       if (extents) extents.push(extent);
-      else found.set(extent.facts, [extent]);
+      else found.set(extent.buffer, [extent]);
     }
   }
-  return [...found].map(([facts, extents]) => ({ facts, bytes: bytesOf(extents) }));
+  return [...found].map(([buffer, extents]) => ({ buffer, bytes: bytesOf(extents) }));
 }
 
 function meets(one: Extent, other: Extent): boolean {
   return (
-    one.facts === other.facts && Math.max(one.start, other.start) < Math.min(one.end, other.end)
+    one.buffer === other.buffer && Math.max(one.start, other.start) < Math.min(one.end, other.end)
   );
 }
 
@@ -479,10 +479,10 @@ function bytesOf(extents: Extent[]): number {
  * is kept with all that the next run writes.
  */
 function isAgain(touched: readonly Touched[], last: Outcome): boolean {
-  return touched.every(({ facts, bytes }) => {
-    if (facts.origin !== "tensors" || !isPrivate(facts) || isOpen(facts.making)) return false;
+  return touched.every(({ buffer, bytes }) => {
+    if (buffer.origin !== "tensors" || !isPrivate(buffer) || isOpen(buffer.creation)) return false;
     let left = bytes;
-    for (const { start, end, outcome } of facts.work) {
+    for (const { start, end, outcome } of buffer.writes) {
       if (outcome === last) left -= end - start;
       else if (isOpen(outcome)) return false;
     }
@@ -498,7 +498,7 @@ function keep(batch: object, { reads, writes }: Call, own: Outcome, last: Outcom
     for (const extent of extents) {
       for (const open of openOutcomes(extent)) {
         const { fault } = open;
-        const isFirst = fault?.batch === batch && fault.facts === extent.facts;
+        const isFirst = fault?.batch === batch && fault.buffer === extent.buffer;
         if (
           (isFirst && extents === writes) ||
           open === own ||

@@ -6,7 +6,7 @@
  */
 import type { ManagedTensor } from "../../core/managed.js";
 import { managedOf } from "../../core/tensor.js";
-import { extentOf } from "../buffers/references.js";
+import { extentIn } from "../buffers/slot.js";
 import {
   type BufferRecord,
   type Extent,
@@ -55,9 +55,9 @@ export interface Touched {
 export function touchedBy(bound: readonly Bound[]): Touched {
   const reads: Extent[] = [];
   const writes: Extent[] = [];
-  for (const { extent, written, temporary, tensor } of bound) {
+  for (const { extent, written, temporary, tensor, slot } of bound) {
     reads.push(extent);
-    if (written) writes.push(temporary !== 0 && tensor ? extentOf(tensor) : extent);
+    if (written) writes.push(temporary !== 0 && tensor && slot ? extentIn(slot, tensor) : extent);
   }
   return { reads, writes };
 }
@@ -71,7 +71,7 @@ export interface CachedCall extends Touched {
 /** A bind group that is kept, and the last call with it. It holds no tensor. */
 export interface CachedGroup {
   readonly group: GPUBindGroup;
-  readonly bytes: readonly { facts: BufferRecord; offset: number; size: number }[];
+  readonly bytes: readonly { buffer: BufferRecord; offset: number; size: number }[];
   /** The outcome of the last run that an error scope watched; null: none did. */
   validation: Outcome | null;
   /** Errors of the device before that run; -1: its outcome may be an error of earlier work. */
@@ -98,18 +98,18 @@ export class CallCache {
     return this.#groups.find(
       ({ bytes }) =>
         bytes.length === bound.length &&
-        bytes.every(({ facts, offset, size }, i) => {
+        bytes.every(({ buffer, offset, size }, i) => {
           const { extent, resource } = bound[i] as Bound;
-          return facts === extent.facts && offset === resource.offset && size === resource.size;
+          return buffer === extent.buffer && offset === resource.offset && size === resource.size;
         }),
     );
   }
 
   /** Keeps a bind group, unless it would keep a borrowed buffer alive, which its lender frees. */
   add(group: GPUBindGroup, bound: readonly Bound[]): CachedGroup | undefined {
-    if (!bound.every(({ extent }) => isPrivate(extent.facts))) return undefined;
-    const bytes = bound.map(({ extent: { facts }, resource: { offset, size } }) => ({
-      facts,
+    if (!bound.every(({ extent }) => isPrivate(extent.buffer))) return undefined;
+    const bytes = bound.map(({ extent: { buffer }, resource: { offset, size } }) => ({
+      buffer,
       offset,
       size,
     }));
@@ -129,8 +129,8 @@ export function isValidated({ validation, errors, bytes }: CachedGroup, now: num
   if (validation === null || validation.fault) return false;
   if (validation.fault === undefined && (now < 0 || errors !== now)) return false;
   for (let i = 0; i < bytes.length; i++) {
-    const { origin, exposed, taken } = migrate((bytes[i] as { facts: BufferRecord }).facts);
-    if (origin !== "tensors" || exposed || taken) return false;
+    const { origin, exposed, escaped } = migrate((bytes[i] as { buffer: BufferRecord }).buffer);
+    if (origin !== "tensors" || exposed || escaped) return false;
   }
   return true;
 }

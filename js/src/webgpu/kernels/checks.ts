@@ -8,10 +8,10 @@ import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import type { Names } from "../../core/options.js";
 import { isTensor, managedOf, type Tensor } from "../../core/tensor.js";
-import { slotOn } from "../buffers/checks.js";
-import type { Words } from "../buffers/making.js";
-import { roundUp } from "../buffers/references.js";
-import type { DeviceRecord } from "../device/state.js";
+import type { Words } from "../buffers/buffers.js";
+import { roundUp } from "../buffers/slot.js";
+import { slotOn } from "../buffers/table.js";
+import type { DeviceRecord } from "../device/device.js";
 import type { Param } from "../formulas/formulas.js";
 import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
 
@@ -111,19 +111,19 @@ export const wide = (narrower: string) =>
 
 /** Throws UnsupportedError for more bytes than can be bound. */
 export function checkLimit(
-  record: DeviceRecord,
+  device: DeviceRecord,
   size: number,
   type: Binding["type"] | undefined,
   what: string,
 ): void {
   const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
-  const most = record.device.gpu.limits[limit];
+  const most = device.gpu.limits[limit];
   if (size <= most) return;
   throw new UnsupportedError(
     // In Python: too_large_to_bind(what, size, most, limit, size)
     `${what} needs ${size} bytes, of which ${most} can be bound: use a device from ` +
       `requestDevice({ ${limit}: ${size} })`,
-    { given: size, needed: most, device: record.device },
+    { given: size, needed: most, device: device.named },
   );
 }
 
@@ -158,11 +158,11 @@ export function readCounts(given: RunOptions["workgroups"]): RunOptions["workgro
 }
 
 export function checkWorkgroups(
-  record: DeviceRecord,
+  device: DeviceRecord,
   given: RunOptions["workgroups"],
 ): readonly [number, number, number] {
   const counts = typeof given === "number" ? [given] : given;
-  const limit = record.device.gpu.limits.maxComputeWorkgroupsPerDimension;
+  const limit = device.gpu.limits.maxComputeWorkgroupsPerDimension;
   const valid = (n: number) => Number.isInteger(n) && n >= 1 && n <= limit;
   if (Array.isArray(counts) && counts.length >= 1 && counts.length <= 3 && counts.every(valid)) {
     const [x = 1, y = 1, z = 1] = counts;
@@ -265,7 +265,7 @@ export function packNumber(
 }
 
 /** Throws unless a formula's parameter takes the argument, in a call or in an update of one. */
-export function checkParam(record: DeviceRecord, arg: unknown, param: Param): void {
+export function checkParam(device: DeviceRecord, arg: unknown, param: Param): void {
   const { name, type, raw, output, text } = param;
   const tensor = managedOf(arg);
   if (tensor === undefined) {
@@ -278,7 +278,7 @@ export function checkParam(record: DeviceRecord, arg: unknown, param: Param): vo
     if (type !== "f16" || !Number.isFinite(arg) || Math.abs(arg) <= 65504) return;
     throw new RangeError(`${name}: ${Number(arg)} is not a valid f16`);
   }
-  slotOn(record, tensor); // throws if it was released, or is elsewhere
+  slotOn(device, tensor); // throws if it was released, or is elsewhere
   const [given, needed] = [tensor.dtype.name, DTYPES[type]];
   if (given === needed) return;
   const hint =

@@ -9,16 +9,28 @@ import type { GPUDevice, TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
 import { managedOf } from "../../core/tensor.js";
-import { obtain } from "../buffers/making.js";
-import { isSound } from "../buffers/pool.js";
-import { DEFAULT_USAGE, releaseSlot, roundUp, slotOf } from "../buffers/references.js";
-import { checkAlive, count, workingDevice } from "../device/device.js";
-import { type DeviceRecord, recording } from "../device/state.js";
+import { obtain } from "../buffers/buffers.js";
+import { recording } from "../buffers/checks.js";
+import { DEFAULT_USAGE, type LiveSlot, roundUp } from "../buffers/slot.js";
+import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
 import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
-import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
+import {
+  type BufferRecord,
+  isOpen,
+  isReusable,
+  markWritten,
+  type Outcome,
+} from "../errors/record.js";
 import type { Part, Source } from "../formulas/formulas.js";
-import { type Bound, bind, bindGroupLayout, boundNumber, resolveAliasing } from "./arguments.js";
+import {
+  type Bound,
+  bind,
+  bindGroupLayout,
+  boundNumber,
+  releaseBound,
+  resolveAliasing,
+} from "./arguments.js";
 import {
   type CachedCall,
   type CachedGroup,
@@ -82,7 +94,7 @@ export interface Prepared {
  */
 export class Kernel {
   /** @internal */
-  readonly _record: DeviceRecord;
+  readonly _device: DeviceRecord;
   /** @internal */
   readonly _label: string;
   /** @internal The parameters of a formula, by binding; null: its argument is ours. */
@@ -114,7 +126,7 @@ export class Kernel {
     params?: Source["params"],
   );
   constructor(
-    device: GPUDevice,
+    gpu: GPUDevice,
     wgsl: string,
     options: KernelOptions = {},
     parts: readonly Part[] = [],
@@ -124,8 +136,8 @@ export class Kernel {
     checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
     const { entry = "main", label = entry, check = true } = options;
     checkSource(wgsl, entry);
-    const record = workingDevice(device);
-    this._record = record;
+    const device = workingDevice(gpu);
+    this._device = device;
     this._label = label;
     this.#check = check;
     this._params = params;
@@ -134,13 +146,13 @@ export class Kernel {
     const code = withLines(wgsl);
     let module: GPUShaderModule | undefined;
     const { result, outcome } = operate(
-      record,
+      device,
       {
         what: `compiling kernel "${label}"`,
         filters: ["validation"],
         explain: async (cause) =>
           (await explanations()).explain(
-            record,
+            device,
             label,
             code,
             parts,
@@ -149,11 +161,11 @@ export class Kernel {
           ),
       },
       () => {
-        module = device.createShaderModule({ code, label });
-        const layout = bindings && bindGroupLayout(device, bindings);
-        const pipeline = device.createComputePipeline({
+        module = gpu.createShaderModule({ code, label });
+        const layout = bindings && bindGroupLayout(gpu, bindings);
+        const pipeline = gpu.createComputePipeline({
           label,
-          layout: layout ? device.createPipelineLayout({ bindGroupLayouts: [layout] }) : "auto",
+          layout: layout ? gpu.createPipelineLayout({ bindGroupLayouts: [layout] }) : "auto",
           compute: { module, entryPoint: entry },
         });
         return { pipeline, layout: layout ?? pipeline.getBindGroupLayout(0) };
@@ -171,7 +183,7 @@ export class Kernel {
    * DeviceLostError
    */
   get ready(): Promise<void> {
-    return ask(this._record, [this.#compiled]);
+    return ask(this._device, [this.#compiled]);
   }
 
   /**
@@ -217,7 +229,7 @@ export class Kernel {
       recording.batch._record(this, args, { workgroups, timestampWrites });
       return;
     }
-    checkAlive(this._record);
+    checkAlive(this._device);
     const prepared = this._prepare(args, workgroups, true);
     const { bound, groups } = prepared;
     try {
@@ -236,14 +248,14 @@ export class Kernel {
    * @returns whether it ran: else it takes the checked way
    */
   _again(key: ArrayLike<number>, args: Pick<readonly unknown[], "at">, at = 0): boolean {
-    if (recording.batch !== null || this._record.lost !== null) return false;
+    if (recording.batch !== null || this._device.lost !== null) return false;
     const cached = this.#cache.find(key, at);
     if (!cached || !isValidated(cached, this.#errors)) return false;
     const call = cached.call as CachedCall;
     const [, count = 0] = call.key;
     for (let i = 0; i < count; i++) {
       if (call.key[2 + i] !== 0) continue;
-      if (this.#uniform(args.at(i) as number, i) !== call.reads[i]?.facts) return false;
+      if (this.#uniform(args.at(i) as number, i) !== call.reads[i]?.buffer) return false;
     }
     if (isOpen(cached.validation) || hasPendingError(call)) this.#follow(cached, call);
     else this.#encode(cached.group, call.groups);
@@ -253,7 +265,7 @@ export class Kernel {
   /** Runs a cached call that fails if the watched run does. A method: a closure costs each call. */
   #follow({ group, validation }: CachedGroup, { reads, writes, groups }: CachedCall): void {
     const operation = { what: "", reads, writes, after: [validation] };
-    operate(this._record, operation, () => this.#encode(group, groups));
+    operate(this._device, operation, () => this.#encode(group, groups));
   }
 
   /** @internal Whether it has compiled, and its calls are checked in full. */
@@ -263,7 +275,7 @@ export class Kernel {
 
   /** Errors of the device by now; -1: the GPU may know more than our checks. */
   get #errors(): number {
-    return this._isChecked ? this._record.errors : -1;
+    return this._isChecked ? this._device.errors : -1;
   }
 
   /**
@@ -277,16 +289,18 @@ export class Kernel {
     workgroups: RunOptions["workgroups"],
     now: boolean = false,
   ): Prepared {
-    const record = this._record;
+    const device = this._device;
     checkArgumentCount(this._label, this.#shader.bindings, args.length);
-    const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
+    const groups = checkWorkgroups(device, workgroups ?? this.#usualGroups(args));
     const bound: Bound[] = [];
     try {
       args.forEach((arg, i) => {
-        const kept = now && typeof arg === "number" ? boundNumber(this.#uniform(arg, i)) : null;
-        bound.push(kept ?? bind(record, arg, i, this._declared(i), this.#check));
+        const uniform = now && typeof arg === "number" ? this.#uniform(arg, i) : null;
+        bound.push(
+          uniform ? boundNumber(uniform) : bind(device, arg, i, this._declared(i), this.#check),
+        );
       });
-      resolveAliasing(record, bound);
+      resolveAliasing(device, bound);
       return { bound, groups };
     } catch (error) {
       releaseBound(bound);
@@ -296,16 +310,16 @@ export class Kernel {
 
   /** The buffer of a number, which the next run reads. */
   #uniform(value: number, index: number): BufferRecord {
-    const record = this._record;
-    let kept = this.#uniforms[index];
-    if (kept && !isSound(kept.facts, record.errors)) kept = undefined;
-    if (kept && Object.is(kept.value, value)) return kept.facts;
+    const device = this._device;
+    let uniform = this.#uniforms[index];
+    if (uniform && !isReusable(uniform.buffer, device.errors)) uniform = undefined;
+    if (uniform && Object.is(uniform.value, value)) return uniform.buffer;
     const data = packNumber(value, index, this._declared(index));
-    kept ??= { facts: obtain(record, data.byteLength, DEFAULT_USAGE), value: undefined };
-    this.#uniforms[index] = kept;
-    record.device.gpu.queue.writeBuffer(kept.facts.buffer, 0, data);
-    kept.value = value;
-    return kept.facts;
+    uniform ??= { buffer: obtain(device, data.byteLength, DEFAULT_USAGE), value: undefined };
+    this.#uniforms[index] = uniform;
+    device.gpu.queue.writeBuffer(uniform.buffer.gpu, 0, data);
+    uniform.value = value;
+    return uniform.buffer;
   }
 
   /** @internal What the shader declares; undefined if that is not known. */
@@ -319,7 +333,7 @@ export class Kernel {
       what: `kernel "${this._label}"`,
       after: [this.#compiled],
       filters: ["validation"],
-      explain: async (cause) => (await explanations()).runError(this._record, this._label, cause),
+      explain: async (cause) => (await explanations()).runError(this._device, this._label, cause),
     };
   }
 
@@ -376,12 +390,12 @@ export class Kernel {
     const plain = timestampWrites === undefined && copiesOut.length === 0;
     const validated = cached !== undefined && plain && isValidated(cached, this.#errors);
     // All bytes that are bound may be written.
-    for (const { extent, resource: it } of written) markWritten(extent.facts, it.offset + it.size);
+    for (const { extent, resource: it } of written) markWritten(extent.buffer, it.offset + it.size);
     const touched = touchedBy(bound);
-    const errors = hasPendingError(touched) ? -1 : this._record.errors;
+    const errors = hasPendingError(touched) ? -1 : this._device.errors;
     const operation = { ...this._operation(), ...touched };
     const { result: group, outcome } = operate(
-      this._record,
+      this._device,
       validated ? { ...operation, after: [cached.validation], filters: [] } : operation,
       () => {
         const made = cached?.group ?? this.#makeGroup(bound);
@@ -389,9 +403,9 @@ export class Kernel {
         return made;
       },
     );
-    const kept = cached ?? this.#cache.add(group, bound);
-    if (kept && !validated) Object.assign(kept, { validation: outcome, errors });
-    return kept;
+    const last = cached ?? this.#cache.add(group, bound);
+    if (last && !validated) Object.assign(last, { validation: outcome, errors });
+    return last;
   }
 
   #encode(
@@ -400,14 +414,14 @@ export class Kernel {
     timestampWrites?: TimestampWrites,
     copiesOut?: readonly Bound[],
   ): void {
-    const { gpu } = this._record.device;
+    const { gpu } = this._device;
     const encoder = gpu.createCommandEncoder();
     const pass = encoder.beginComputePass(timestampWrites && { timestampWrites });
     pass.setPipeline(this._pipeline);
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
     pass.end();
-    if (copiesOut) for (const copy of copiesOut) copyBack(this._record, encoder, copy);
+    if (copiesOut) for (const copy of copiesOut) copyBack(this._device, encoder, copy);
     gpu.queue.submit([encoder.finish()]);
   }
 
@@ -422,29 +436,29 @@ export class Kernel {
 
   #makeGroup(bound: readonly Bound[]): GPUBindGroup {
     const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
-    return this._record.device.gpu.createBindGroup({ layout: this.#layout, entries });
+    return this._device.gpu.createBindGroup({ layout: this.#layout, entries });
   }
+}
+
+/** @internal The kernel of a formula, whose errors are shown as of its parts. */
+export function kernelOf(gpu: GPUDevice, label: string, { wgsl, parts, params }: Source): Kernel {
+  return new Kernel(gpu, wgsl, { label }, parts, params);
 }
 
 /** A number's buffer, and the number in it. */
 interface Uniform {
-  readonly facts: BufferRecord;
+  readonly buffer: BufferRecord;
   value: number | undefined;
-}
-
-/** Releases the slots that are only for a submit. */
-export function releaseBound(bound: readonly Bound[]): void {
-  for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
 }
 
 /** @internal Copies the shader's results in a copy back to its source. */
 export function copyBack(
-  record: DeviceRecord,
+  device: DeviceRecord,
   encoder: GPUCommandEncoder,
-  { resource, tensor }: Bound,
+  { resource, tensor, slot }: Bound,
 ): void {
-  const { handle, start, nbytes } = tensor as ManagedTensor;
-  const { buffer } = slotOf(handle);
-  encoder.copyBufferToBuffer(resource.buffer, 0, buffer, start, roundUp(nbytes, 4));
-  count(record, "copied", nbytes);
+  const { start, nbytes } = tensor as ManagedTensor;
+  const { gpu } = (slot as LiveSlot).buffer;
+  encoder.copyBufferToBuffer(resource.buffer, 0, gpu, start, roundUp(nbytes, 4));
+  count(device, "copied", nbytes);
 }

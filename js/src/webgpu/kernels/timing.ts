@@ -1,22 +1,27 @@
 import { UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../../core/globals.js";
-import { Usage } from "../buffers/references.js";
+import { Usage } from "../buffers/slot.js";
 import { nameOf, workingDevice } from "../device/device.js";
-import { ask, collecting, mapAfter, operate, readMapped } from "../errors/errors.js";
-
-const MAKING = ["validation", "out-of-memory"] as const;
+import {
+  ask,
+  CREATION_ERRORS,
+  collecting,
+  mapAfter,
+  operate,
+  readMapped,
+} from "../errors/errors.js";
 
 /** Implements `webgpu.timed`. */
 export async function timed(
   gpu: GPUDevice,
   run: (timestampWrites: TimestampWrites) => void,
 ): Promise<number> {
-  const record = workingDevice(gpu);
+  const device = workingDevice(gpu);
   if (!gpu.features.has("timestamp-query")) {
     throw new UnsupportedError(
-      `${nameOf(record)} cannot measure: it was made without the feature "timestamp-query", ` +
+      `${nameOf(device)} cannot measure: it was made without the feature "timestamp-query", ` +
         "which requestDevice() asks for where the adapter has it",
-      { needed: "timestamp-query", device: record.device },
+      { needed: "timestamp-query", device: device.named },
     );
   }
   const made: { destroy(): void }[] = [];
@@ -27,27 +32,33 @@ export async function timed(
   let isUsed = false;
   try {
     const what = "reading the GPU's time";
-    const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => {
-      const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
-      const indices = { beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
-      const writes = {
-        ...indices,
-        get querySet() {
-          isUsed = true;
-          return querySet;
-        },
-      };
-      // wgpu waits forever for times that are never written, as when a kernel does not compile.
-      const encoder = gpu.createCommandEncoder();
-      encoder.beginComputePass({ timestampWrites: { ...indices, querySet } }).end();
-      gpu.queue.submit([encoder.finish()]);
-      return {
-        writes,
-        resolved: keep(gpu.createBuffer({ size: 16, usage: Usage.QUERY_RESOLVE | Usage.COPY_SRC })),
-        staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
-      };
-    });
-    await ask(record, [making]); // or it would make the run invalid
+    const { result, outcome: creation } = operate(
+      device,
+      { what, filters: CREATION_ERRORS },
+      () => {
+        const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
+        const indices = { beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+        const writes = {
+          ...indices,
+          get querySet() {
+            isUsed = true;
+            return querySet;
+          },
+        };
+        // wgpu waits forever for times that are never written, as when a kernel does not compile.
+        const encoder = gpu.createCommandEncoder();
+        encoder.beginComputePass({ timestampWrites: { ...indices, querySet } }).end();
+        gpu.queue.submit([encoder.finish()]);
+        return {
+          writes,
+          resolved: keep(
+            gpu.createBuffer({ size: 16, usage: Usage.QUERY_RESOLVE | Usage.COPY_SRC }),
+          ),
+          staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
+        };
+      },
+    );
+    await ask(device, [creation]); // or it would make the run invalid
     const { writes, resolved, staging } = result;
     let returned: unknown;
     const outcomes = collecting(() => {
@@ -64,14 +75,14 @@ export async function timed(
       const way = "kernel.run(args, { timestampWrites })";
       throw new TypeError(`timed() measures the pass that gets its timestampWrites: ${way}`);
     }
-    const { outcome } = operate(record, { what, filters: ["validation"] }, () => {
+    const { outcome } = operate(device, { what, filters: ["validation"] }, () => {
       const encoder = gpu.createCommandEncoder();
       encoder.resolveQuerySet(writes.querySet, 0, 2, resolved, 0);
       encoder.copyBufferToBuffer(resolved, 0, staging, 0, 16);
       gpu.queue.submit([encoder.finish()]);
     });
-    await mapAfter(record, what, [...outcomes, outcome], staging, 16);
-    const range = await readMapped(record, () => staging.getMappedRange());
+    await mapAfter(device, what, [...outcomes, outcome], staging, 16);
+    const range = await readMapped(device, () => staging.getMappedRange());
     const times = new BigUint64Array(range);
     return Number((times[1] as bigint) - (times[0] as bigint)) / 1e6; // WebGPU counts nanoseconds
   } finally {

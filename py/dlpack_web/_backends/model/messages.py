@@ -88,11 +88,11 @@ def own_workgroups(label: object) -> str:
 
 
 def no_argument(label: object, count: object, index: object) -> str:
-    return f'kernel "{label}" has {count} arguments that can change, not number {index}: record another batch'
+    return f'kernel "{label}" has {count} arguments that can change, not number {index}: device another batch'
 
 
 def other_shape(label: object) -> str:
-    return f'kernel "{label}" was recorded for other shapes: record a batch for each'
+    return f'kernel "{label}" was recorded for other shapes: device a batch for each'
 
 
 def misread(
