@@ -11,7 +11,7 @@ import { keeping, releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { copyInto } from "../webgpu/buffers/buffers.js";
+import { copyInto } from "../webgpu/buffers/copies.js";
 import { slotOf } from "../webgpu/buffers/table.js";
 import * as common from "./common.js";
 import { flushed, handed } from "./faults.js";

@@ -10,7 +10,7 @@
  */
 
 import type { GPUDevice, GPUError } from "../core/globals.js";
-import { WATCHED } from "../webgpu/buffers/buffers.js";
+import { WATCHED } from "../webgpu/buffers/pool.js";
 import { REAL } from "../webgpu/device/device.js";
 import type { ErrorFilter } from "../webgpu/errors/errors.js";
 

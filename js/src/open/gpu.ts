@@ -3,10 +3,11 @@ import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
-import { allocate, tensorOn } from "../webgpu/buffers/buffers.js";
+import { tensorOn } from "../webgpu/buffers/buffers.js";
+import { allocate } from "../webgpu/buffers/pool.js";
 import { releaseSlot } from "../webgpu/buffers/table.js";
 import { eachPart, PIECE, submitWords, writeWords } from "../webgpu/buffers/upload.js";
-import { checkAlive, count, useDevice } from "../webgpu/device/device.js";
+import { checkAlive, count, workingDevice } from "../webgpu/device/device.js";
 import { ask, CREATION_ERRORS, operate } from "../webgpu/errors/errors.js";
 import type { Sink } from "./sink.js";
 
@@ -26,7 +27,7 @@ export async function gpuSink(
   type: DType,
 ): Promise<Sink> {
   const nbytes = bytesOf(type, sizeOf(shape));
-  const device = useDevice(gpu);
+  const device = workingDevice(gpu);
   const slot = allocate(device, sizeOf(shape) * type.step);
   const { handle, buffer } = slot;
   const { queue, lost } = device.gpu;

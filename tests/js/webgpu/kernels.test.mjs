@@ -401,6 +401,9 @@ test("a full table of GPU tensors is an error, and no handle of another", () => 
       name: "DLPackError",
       message: `more than ${most - 257} GPU tensors at once`,
     });
+    const make = () => emptyOnDevice(record, [4], dtypeNamed("float32"));
+    assert.throws(make, { name: "DLPackError" });
+    assert.equal(record.pool.idleBytes, 16, "its buffer is reused");
   } finally {
     table.slots.length = length;
     table.free = free;

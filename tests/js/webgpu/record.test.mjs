@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor } from "../../../js/dist/index.js";
+import { isReusable } from "../../../js/dist/webgpu/buffers/pool.js";
 import { slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 import {
-  isReusable,
   migrate,
   newRecord,
   openOutcomes,

@@ -189,7 +189,7 @@ test("too large a tensor names what its adapter has", async () => {
   adapterWith();
   const device = await webgpu.requestDevice({ maxBufferSize: 256 });
   const record = (await import("../../../js/dist/webgpu/device/device.js")).useDevice(device);
-  const { obtain } = await import("../../../js/dist/webgpu/buffers/buffers.js");
+  const { obtain } = await import("../../../js/dist/webgpu/buffers/pool.js");
   const name = `${record.named}`;
   assert.throws(() => obtain(record, 1024, 140), {
     message:

@@ -7,7 +7,7 @@ import { DeviceError, DLPackError, quietly, ReleasedError } from "../../core/err
 import type { ManagedTensor } from "../../core/managed.js";
 import { shared } from "../../core/realm.js";
 import { type DeviceRecord, nameOf } from "../device/device.js";
-import { type BufferRecord, type Extent, forget, isReusable, migrate } from "../errors/record.js";
+import { type BufferRecord, type Extent, forget, migrate } from "../errors/record.js";
 import { extentIn, type LiveSlot, type Slot } from "./slot.js";
 
 /** Slots, of which 0 is never used; the free ones are a queue. */
@@ -144,17 +144,22 @@ export function releaseSlot(handle: number): void {
   });
 }
 
+/** A slot whose elements `fill` writes; if that throws, the slot is released. */
+export function filled(slot: LiveSlot, fill: (buffer: BufferRecord) => void): LiveSlot {
+  try {
+    fill(slot.buffer);
+    return slot;
+  } catch (error) {
+    releaseSlot(slot.handle);
+    throw error;
+  }
+}
+
 /** Disposes of a buffer without tensors. */
 export function dispose(device: DeviceRecord, buffer: BufferRecord): void {
   const { gpu, origin, escaped } = buffer;
   // Its owner keeps using it.
   if (origin === "others") forget(buffer);
   else if (origin === "single") gpu.destroy();
-  else if (device.lost !== null || escaped) return;
-  else if (!isReusable(buffer, device.errors)) gpu.destroy();
-  else {
-    forget(buffer); // the next tensor overwrites all that it shows
-    buffer.exported = false;
-    device.pool?.give(buffer);
-  }
+  else if (device.lost === null && !escaped) device.pool?.give(buffer, device.errors);
 }

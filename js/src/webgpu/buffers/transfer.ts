@@ -15,22 +15,13 @@ import {
   type BufferRecord,
   isOpen,
   isPrivate,
-  isReusable,
   type Outcome,
   openOutcomes,
 } from "../errors/record.js";
 import { faultOf, joinFault } from "../errors/reports.js";
-import {
-  type AllocateOptions,
-  bufferOf,
-  copyOf,
-  createBuffer,
-  exportBuffer,
-  fromBuffer,
-  tensorOn,
-} from "./buffers.js";
+import { bufferOf, copyOf, exportBuffer, fromBuffer, tensorOn } from "./buffers.js";
 import { checkUsage, checkWholeWords, managedIn, refuseRecorded } from "./checks.js";
-import { poolOf } from "./pool.js";
+import { type AllocateOptions, createBuffer, isReusable, poolOf } from "./pool.js";
 import { capacityIn, DEFAULT_USAGE, extentIn, type LiveSlot, roundUp, Usage } from "./slot.js";
 import { extentOf, slotOf } from "./table.js";
 import { upload, uploadNew, write } from "./upload.js";
@@ -65,8 +56,7 @@ export function fit(held: ManagedTensor, needs: Needs, copy: boolean | undefined
 /** Implements `fit` for a CPU tensor that goes to a device. */
 export function fitUpload(tensor: ManagedTensor, gpu: GPUDevice, needs: Needs): ManagedTensor {
   const device = workingDevice(gpu);
-  const { usage = DEFAULT_USAGE, padTo } = allocateFor(needs);
-  return uploadNew(tensor, device, tensor.dtype, usage, padTo);
+  return uploadNew(tensor, device, tensor.dtype, allocateFor(needs));
 }
 
 /** Options of a fresh buffer; throws UnsupportedError for needs that none can meet. */
@@ -242,7 +232,7 @@ async function readBatch({ device, pieces, bytes }: Batch): Promise<void> {
     staging.creation ??= VALID;
     used = true;
   } finally {
-    if (used) poolOf(device).give(staging);
+    if (used) poolOf(device).give(staging, device.errors);
     else gpu.destroy();
   }
 }

@@ -8,17 +8,10 @@ import type { GPUDevice } from "../../core/globals.js";
 import type { Chunk, ManagedTensor } from "../../core/managed.js";
 import type { ToOptions } from "../../core/options.js";
 import { releasing } from "../../core/releasing.js";
-import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
+import { checkAlive, type DeviceRecord, workingDevice } from "../device/device.js";
 import { CREATION_ERRORS, operate } from "../errors/errors.js";
-import {
-  type BufferRecord,
-  isOpen,
-  isPrivate,
-  markWritten,
-  type Outcome,
-  setOutcome,
-} from "../errors/record.js";
-import { type AllocateOptions, copyInto, obtain, tensorOn } from "./buffers.js";
+import { isOpen, isPrivate, markWritten, type Outcome, setOutcome } from "../errors/record.js";
+import { tensorOn } from "./buffers.js";
 import {
   checkCopySource,
   checkOwnWords,
@@ -26,8 +19,10 @@ import {
   checkUsage,
   refuseRecorded,
 } from "./checks.js";
+import { copyInto } from "./copies.js";
+import { type AllocateOptions, allocate } from "./pool.js";
 import { DEFAULT_USAGE, type LiveSlot, Usage } from "./slot.js";
-import { addSlot, dispose, slotOf, slotOn } from "./table.js";
+import { releaseSlot, slotOf, slotOn } from "./table.js";
 
 /** Implements `Tensor.to`. */
 export function upload(tensor: ManagedTensor, gpu: GPUDevice, options: ToOptions): ManagedTensor {
@@ -41,26 +36,24 @@ export function upload(tensor: ManagedTensor, gpu: GPUDevice, options: ToOptions
   const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;
   const dtype = name === tensor.dtype.name ? tensor.dtype : dtypeNamed(name);
   if (tensor.isOnGPU) return again(tensor, device, dtype, options.usage ?? 0);
-  return uploadNew(tensor, device, dtype, usage | Usage.COPY_DST);
+  return uploadNew(tensor, device, dtype, { usage: usage | Usage.COPY_DST });
 }
 
-/** A tensor in a buffer that has these flags; `padTo` as for {@link AllocateOptions}. */
+/** A CPU tensor in a fresh buffer. */
 export function uploadNew(
   tensor: ManagedTensor,
   device: DeviceRecord,
   dtype: DType,
-  usage: number,
-  padTo?: number,
+  options: AllocateOptions,
 ): ManagedTensor {
   const { size, shape } = tensor;
   const used = size * dtype.step;
-  const nbytes = Math.ceil(used);
-  const buffer = obtain(device, nbytes, usage, padTo);
+  const slot = allocate(device, used, options);
   try {
-    fill(device, buffer, 0, nbytes, tensor, dtype);
-    return tensorOn(addSlot(device, buffer, { used }), 0, dtype, shape);
+    fill(slot, 0, Math.ceil(used), tensor, dtype);
+    return tensorOn(slot, 0, dtype, shape);
   } catch (error) {
-    dispose(device, buffer);
+    releaseSlot(slot.handle);
     throw error;
   }
 }
@@ -95,11 +88,8 @@ export function write(target: ManagedTensor, source: ManagedTensor): void {
   const { dtype } = target;
   const rehearses = dtype.packed !== source.dtype.packed && (dtype.packed & 255) < 2;
   if (rehearses) eachPiece(source, dtype, () => {});
-  const { device, buffer } = slot;
   // A getter of the source's memory may release the target.
-  releasing(target.share(), ({ start, nbytes }) =>
-    fill(device, buffer, start, nbytes, source, dtype),
-  );
+  releasing(target.share(), ({ start, nbytes }) => fill(slot, start, nbytes, source, dtype));
 }
 
 function writeFromGPU(to: LiveSlot, target: ManagedTensor, source: ManagedTensor): void {
@@ -120,8 +110,7 @@ function writeFromGPU(to: LiveSlot, target: ManagedTensor, source: ManagedTensor
 
 /** The elements of a CPU tensor, as `dtype`, into a buffer. */
 function fill(
-  device: DeviceRecord,
-  buffer: BufferRecord,
+  { device, buffer }: LiveSlot,
   start: number,
   nbytes: number,
   tensor: ManagedTensor,
@@ -155,9 +144,10 @@ function fill(
   } else {
     markWritten(buffer, extent.end);
     write();
-    setOutcome(extent, null);
+    if (buffer.writes.length > 0) setOutcome(extent, null);
   }
-  count(device, "up", nbytes);
+  device.moved.up += nbytes;
+  device.moved.copies++;
 }
 
 /** The outcome of an upload that threw within it. */

@@ -9,7 +9,7 @@ import { WEBGPU } from "../../core/dlpack.js";
 import { DeviceError, DeviceLostError, textOf } from "../../core/errors.js";
 import type { GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
-import type { Pool } from "../buffers/pool.js";
+import type { BufferRecord, Origin } from "../errors/record.js";
 
 /** The record of one registered `GPUDevice`. Records are never removed: ids stay valid. */
 export interface DeviceRecord {
@@ -34,6 +34,28 @@ export interface DeviceRecord {
   errors: number;
   /** Number of our buffers that foreign code may keep, which are left to the garbage collector. */
   escaped: number;
+}
+
+/** Idle buffers by purpose and size; buffers/pool.ts implements it. */
+export interface Pool {
+  /** Bytes of the idle buffers. */
+  readonly idleBytes: number;
+  /** Numbers of buffers that were created and reused. */
+  created: number;
+  readonly reused: number;
+  /**
+   * An idle buffer of exactly this size, with its old contents; undefined if there is none.
+   *
+   * @param errors - errors of the device so far: buffers that may be affected are destroyed
+   */
+  take(size: number, origin: Origin, errors: number): BufferRecord | undefined;
+  /**
+   * Takes a buffer that is no longer used except by queued work, which keeps its order; destroys one that
+   * may be invalid.
+   */
+  give(buffer: BufferRecord, errors: number): void;
+  /** Destroys every idle buffer. */
+  drop(): void;
 }
 
 /**

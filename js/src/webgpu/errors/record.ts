@@ -117,18 +117,6 @@ export function isPrivate({ origin, exported, escaped }: BufferRecord): boolean 
   return (origin === "tensors" || origin === "single") && !exported && !escaped;
 }
 
-/**
- * Whether an idle buffer is presumably valid. If no error scope watched its creation, or foreign
- * code has had it, any later error of the device may mean that it is invalid.
- *
- * @param now - errors of the device by now
- */
-export function isReusable(buffer: BufferRecord, now: number): boolean {
-  const { creation, writes, exposed, errors } = buffer;
-  if (creation?.fault || writes.some(({ outcome }) => outcome.fault)) return false;
-  return errors === now || (creation?.fault === null && !exposed);
-}
-
 /** Bytes up to this one may have been written. */
 export function markWritten(buffer: BufferRecord, end: number): void {
   if (buffer.dirty < end) buffer.dirty = end;

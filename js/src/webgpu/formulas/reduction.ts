@@ -3,7 +3,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { sizeOf } from "../../core/shape.js";
 import type { Tensor } from "../../core/tensor.js";
-import { Words } from "../buffers/buffers.js";
+import { Words } from "../buffers/pool.js";
 import { type Argument, readArguments } from "../kernels/checks.js";
 import { kernelOf } from "../kernels/kernels.js";
 import {

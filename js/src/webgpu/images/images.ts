@@ -19,8 +19,9 @@ import type {
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions, type Names } from "../../core/options.js";
 import { Tensor } from "../../core/tensor.js";
-import { allocate, tensorOn } from "../buffers/buffers.js";
+import { tensorOn } from "../buffers/buffers.js";
 import { managedIn, refuseRecorded } from "../buffers/checks.js";
+import { allocate } from "../buffers/pool.js";
 import { slotOf } from "../buffers/table.js";
 import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { ask } from "../errors/errors.js";
@@ -123,6 +124,7 @@ export async function takeImage(
     }
   }
   checkSize(device, image, width, height);
+  checkAlive(device);
   const type = dtypeNamed(dtype);
   const slot = allocate(device, height * width * channels * type.step);
   const tensor = tensorOn(slot, 0, type, [height, width, channels]);

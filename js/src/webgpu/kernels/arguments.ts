@@ -3,10 +3,11 @@ import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { managedOf } from "../../core/tensor.js";
-import { allocate, copyOf, Words } from "../buffers/buffers.js";
 import { checkCopySource, checkRowMajor, checkUsage } from "../buffers/checks.js";
+import { copyInto } from "../buffers/copies.js";
+import { allocate, Words } from "../buffers/pool.js";
 import { capacityIn, extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
-import { releaseSlot, slotOn } from "../buffers/table.js";
+import { filled, releaseSlot, slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
 import type { BufferRecord, Extent } from "../errors/record.js";
 import { boundSize, checkDType, checkLimit, type Given, packNumber, tensorOf } from "./checks.js";
@@ -145,7 +146,8 @@ function bindCopy(device: DeviceRecord, bound: Bound, index: number): Bound {
       );
     }
   }
-  const { handle, buffer } = copyOf(arg, slot, { padTo: roundUp(size, 16) });
+  const empty = allocate(device, arg.exact, { padTo: roundUp(size, 16) });
+  const { handle, buffer } = filled(empty, (copy) => copyInto(arg, slot, copy, 0));
   const resource = { buffer: buffer.gpu, offset: 0, size };
   const extent = { buffer, start: 0, end: arg.nbytes };
   return { resource, extent, temporary: handle, written, tensor: arg, slot, mustCopy: false };
@@ -159,13 +161,9 @@ function bindNumber(
   declared: Binding | undefined,
 ): Bound {
   const data = packNumber(value, index, declared);
-  const { handle, buffer } = allocate(device, data.byteLength);
-  try {
-    device.gpu.queue.writeBuffer(buffer.gpu, 0, data);
-  } catch (error) {
-    releaseSlot(handle);
-    throw error;
-  }
+  const { handle, buffer } = filled(allocate(device, data.byteLength), ({ gpu }) =>
+    device.gpu.queue.writeBuffer(gpu, 0, data),
+  );
   return boundNumber(buffer, handle);
 }
 

@@ -8,7 +8,7 @@ import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import type { Names } from "../../core/options.js";
 import { isTensor, managedOf, type Tensor } from "../../core/tensor.js";
-import type { Words } from "../buffers/buffers.js";
+import type { Words } from "../buffers/pool.js";
 import { roundUp } from "../buffers/slot.js";
 import { slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";

@@ -9,19 +9,13 @@ import type { GPUDevice, TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
 import { managedOf } from "../../core/tensor.js";
-import { obtain } from "../buffers/buffers.js";
 import { recording } from "../buffers/checks.js";
+import { isReusable, obtain } from "../buffers/pool.js";
 import { DEFAULT_USAGE, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
 import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
-import {
-  type BufferRecord,
-  isOpen,
-  isReusable,
-  markWritten,
-  type Outcome,
-} from "../errors/record.js";
+import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
 import type { Part, Source } from "../formulas/formulas.js";
 import {
   type Bound,
