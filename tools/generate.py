@@ -66,11 +66,10 @@ for code in TYPES["codes"]:
         widths = bits if numbered else row["bits"]
         NUMBERED.append(f'X({code}, "{name}", {numbered:d}, {widths:#x})')
 
-INSTEAD: dict[str, dict[str, str]] = {"py": {}, "js": {}}
+INSTEAD: dict[str, str] = {}
 for row in HINTS["tensor"]:
-    for language in row.keys() - {"names"}:
-        known = INSTEAD[language].get(row[language], "")
-        INSTEAD[language][row[language]] = f"{known} {row['names']}".strip()
+    known = INSTEAD.get(row["instead"], "")
+    INSTEAD[row["instead"]] = f"{known} {row['names']}".strip()
 
 FILES: dict[str, str] = {}
 FILES["wasm/generated.h"] = f"""\
@@ -114,7 +113,7 @@ const {{ Float16Array = Uint16Array }} = globalThis as unknown as {{ Float16Arra
 export const DTYPES = [
 {each(DTYPES, '["{name}", {number}, {bits}{view}],')}
 ] as const;
-{export("What to use instead, and the names that a Tensor lacks.", f"INSTEAD: {STRINGS}", INSTEAD["js"])}"""
+"""
 FILES["js/src/webgpu/errors/generated.ts"] = export(
     "What lines of other languages have, and the WGSL for it.",
     f"HELP: {STRINGS}",
@@ -225,7 +224,7 @@ class Limits(TypedDict, total=False):
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 # What to say of mistakes: see tools/tables/hints.toml.
-INSTEAD = {INSTEAD["py"]}
+INSTEAD = {INSTEAD}
 ML_DTYPES = {HINTS["ml_dtypes"]}
 REQUEST = {HINTS["request"]}
 HELP = {HINTS["wgsl"]}

@@ -4,7 +4,6 @@
  * holds a name.
  */
 import { CPU } from "./dlpack.js";
-import { INSTEAD } from "./generated.js";
 
 interface Tensorlike {
   readonly device?: { readonly type: number };
@@ -33,8 +32,8 @@ export function toPrimitive(tensor: Tensorlike, hint: string): never {
 
 /**
  * The prototype of `Tensor.prototype`. JavaScript asks it for properties that tensors do not have. A
- * getter `length` would not do: Pyodide would take a tensor for a sequence, and code that copies or
- * prints objects with all their getters would throw.
+ * getter `length` would not do: Pyodide would take a tensor for a sequence, and end with `tensor + 1`; code
+ * that copies or prints objects with all their getters would throw.
  */
 export const notArray: object = new Proxy(
   {},
@@ -42,10 +41,6 @@ export const notArray: object = new Proxy(
     get(target, key, tensor) {
       if (typeof key === "string" && ARRAYS.test(key) && tensor.device) {
         refuse(tensor, `is not an array and has no ${key}`);
-      }
-      for (const way in INSTEAD) {
-        if (!` ${INSTEAD[way]} `.includes(` ${String(key)} `) || !tensor.device) continue;
-        throw new TypeError(`a Tensor has no ${key as string}: ${way}`);
       }
       return Reflect.get(target, key, tensor);
     },

@@ -84,21 +84,3 @@ export const DTYPES = [
   ["int4", 0, 4],
   ["uint4", 1, 4],
 ] as const;
-/** What to use instead, and the names that a Tensor lacks. */
-export const INSTEAD: Record<string, string> = {
-  "use to(device)": "gpu to_gpu toDevice upload",
-  "use to(device, { dtype })": "astype asType cast",
-  "use data or copy(), or on a GPU await read()":
-    "download get values tolist array arraySync dataSync numpy toArray",
-  "use release()": "delete dispose free",
-  "use Tensor.from(tensor), or copy()": "clone",
-  "use permute([1, 0])": "T transpose",
-  "use reshape(shape)": "view flatten ravel squeeze unsqueeze expandDims",
-  "use Tensor.from(new Float32Array(n), { shape })": "fill ones zeros",
-  "use ndim": "rank",
-  "use shape": "dims",
-  "use console.log(tensor)": "print",
-  'use fromArrow(…, { nulls: "mask" })': "validity",
-  "use data, or webgpu.ElementwiseKernel or ReductionKernel":
-    "abs argmax argmin dot max mean min sum add argMax argMin div exp log matMul matmul mul neg pow relu sqrt sub",
-};

@@ -120,18 +120,11 @@ for (const [place, make, way] of [
   });
 }
 
-test("names of other libraries' tensors are absent, and say what to use", () => {
-  for (const name of ["dispose", "sum", "get", "rank"]) {
-    const tensor = gpu();
-    assert.equal(name in tensor, false);
-    assert.equal(Tensor.prototype[name], undefined);
-    assert.throws(() => tensor[name], { name: "TypeError", message: / has no [a-z]+: use / });
-    tensor[name] = 3;
-    assert.equal(tensor[name], 3);
-    tensor.release();
-  }
+test("names of other libraries' tensors are absent", () => {
   const tensor = cpu();
-  for (const name of ["then", "constructor", "toString", "destroy", "map", "has"]) tensor[name];
+  for (const name of ["dispose", "sum", "then", "destroy", "map", "has"]) {
+    assert.deepEqual([name in tensor, tensor[name]], [false, undefined]);
+  }
   tensor.release();
 });
 
