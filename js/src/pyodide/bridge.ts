@@ -144,7 +144,7 @@ export class Bridge {
     options: { copy?: boolean | undefined } = {},
   ): PyProxy {
     checkOptions<typeof options>(options, "toPython()", { copy: 1 }, "copy: true");
-    if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
+    if (!isTensor(tensor)) return this.#importToPython(tensor, options);
     const handle = this.hold(tensor._managed, options.copy);
     try {
       return this.#host.take(handle);
@@ -165,7 +165,7 @@ export class Bridge {
     return readAll(tensors);
   }
 
-  #takenToPython(
+  #importToPython(
     x: AnyTypedArray | Exchangeable,
     options: { copy?: boolean | undefined },
   ): PyProxy {

@@ -43,8 +43,8 @@ export class Kernels {
 
   /** A number with which C runs a kernel, valid as long as Python holds it. */
   numberOf(kernel: Kernel): KernelNumber {
-    for (const [number, kept] of this.#kernels) {
-      if (kept.deref() === undefined) this.#kernels.delete(number);
+    for (const [number, ref] of this.#kernels) {
+      if (ref.deref() === undefined) this.#kernels.delete(number);
     }
     this.#kernels.set(++this.#lastKernel, new WeakRef(kernel));
     return this.#lastKernel;

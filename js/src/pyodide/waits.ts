@@ -109,10 +109,10 @@ export class Waits {
   }
 
   #take(number: Wait): Promise<Outcome> {
-    const known = number === this.#last ? this.#promise : undefined;
-    if (known) this.#promise = undefined;
+    const made = number === this.#last ? this.#promise : undefined;
+    if (made) this.#promise = undefined;
     const promise =
-      known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is not a promise`));
+      made ?? Promise.reject(new TypeError(`Python waits for ${number}, which is not a promise`));
     promise.catch(() => {}); // if Python cannot wait, this is its only handler
     return promise;
   }

@@ -39,12 +39,12 @@ export async function findWheel(
 
 const onNpm = (name: string) => name.replaceAll("_", "-");
 
-function advice(name: string, alone: boolean): string {
+function advice(name: string, isOnly: boolean): string {
   const copy = `dist/*.whl of the npm package ${onNpm(name)}@${VERSION}`;
   if (name !== OURS) {
     return `Pass the URL of ${copy}: connect(pyodide, { packages: [{ ...its, wheel }] })`;
   }
-  if (!alone || nodeFiles()) return `Pass the URL of ${copy}: connect(pyodide, { wheel })`;
+  if (!isOnly || nodeFiles()) return `Pass the URL of ${copy}: connect(pyodide, { wheel })`;
   return (
     `Bundlers without new URL(file, import.meta.url) leave it out: copy ${copy} to your ` +
     "site, and use connect(pyodide, { wheel: url }). For Vite's development server set " +

@@ -9,7 +9,7 @@ export interface Slot {
   handle: number;
   device: DeviceRecord | null;
   buffer: BufferRecord | null;
-  /** Called once when the last reference goes: notifies a lender. */
+  /** Called once when the last reference goes: notifies the owner of a foreign buffer. */
   release: (() => void) | null;
   /** Number of JS tensors and C managed tensors that reference it. */
   refs: number;

@@ -58,7 +58,7 @@ export function uploadNew(
   }
 }
 
-/** A second hold on a tensor that is on the device already. */
+/** A second reference to a tensor that is on the device already. */
 function again(
   tensor: ManagedTensor,
   device: DeviceRecord,

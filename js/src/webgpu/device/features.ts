@@ -29,8 +29,8 @@ export interface Features {
 
 /** Detects features. It requests an adapter, makes no device and never throws. */
 export async function features(): Promise<Features> {
-  const known = featuresAtOnce();
-  if (!known.webgpu.available) return known;
+  const found = featuresAtOnce();
+  if (!found.webgpu.available) return found;
   let adapter: GPUAdapter | null = null;
   let why = "the driver is missing or blocked (chrome://gpu, about:support)";
   try {
@@ -39,11 +39,11 @@ export async function features(): Promise<Features> {
     why = (error as Error).message;
   }
   if (!adapter) {
-    return { ...known, webgpu: { available: false, reason: `WebGPU has no adapter: ${why}` } };
+    return { ...found, webgpu: { available: false, reason: `WebGPU has no adapter: ${why}` } };
   }
   const { vendor = "", architecture = "", description = "" } = adapter.info ?? {};
   return {
-    ...known,
+    ...found,
     webgpu: {
       available: true,
       adapter: [vendor, architecture, description].filter(Boolean).join(" "),

@@ -97,7 +97,7 @@ export function currentSite(): number | undefined {
 let collector: Outcome[] | null = null;
 
 /**
- * Runs WebGPU calls and keeps their errors with the bytes that they write.
+ * Runs WebGPU calls and stores their errors with the bytes that they write.
  *
  * @returns the result of `calls`, and the outcome; null if nothing can go wrong
  */
@@ -123,7 +123,7 @@ export function operate<R>(
   return { result, outcome: conclude(device, operation, scopes) };
 }
 
-/** Keeps an operation's errors with the bytes that it writes; null: no errors. */
+/** Stores an operation's errors with the bytes that it writes; null: no errors. */
 export function conclude(
   device: DeviceRecord,
   operation: Operation,

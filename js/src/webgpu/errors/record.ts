@@ -1,7 +1,7 @@
 /**
  * The record of one `GPUBuffer`, with the deferred errors of its bytes. Records are in the state that all
  * copies of this library share, so every copy, view and exchange of the buffer sees its faults and old
- * bytes. Nothing else is kept by buffer.
+ * bytes. Nothing else is stored by buffer.
  */
 import type { GPUBuffer } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";

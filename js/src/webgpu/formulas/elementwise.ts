@@ -103,9 +103,9 @@ export class ElementwiseKernel<O extends string = string> {
     return this.#kernel(this.#signature.usual).ready;
   }
 
-  #shape({ shape: known, outputs }: Given, size: number | undefined): readonly number[] {
+  #shape({ shape: common, outputs }: Given, size: number | undefined): readonly number[] {
     const signature = this.#signature;
-    let shape = known ?? outputs[0]?._managed.shape;
+    let shape = common ?? outputs[0]?._managed.shape;
     if (size !== undefined) {
       if (shape) {
         throw new RangeError(
@@ -124,7 +124,7 @@ export class ElementwiseKernel<O extends string = string> {
           "outputs, or { size }",
       );
     }
-    signature.checkOutputs(outputs, shape, known ? "the inputs have" : "another has");
+    signature.checkOutputs(outputs, shape, common ? "the inputs have" : "another has");
     return shape;
   }
 

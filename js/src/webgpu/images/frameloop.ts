@@ -155,7 +155,7 @@ export class FrameLoop implements Frames {
   /** The picture that is shown now; null if it was stopped meanwhile. */
   async #take(): Promise<Tensor | null> {
     const source = this.#source;
-    const taken = performance.now();
+    const start = performance.now();
     source.fresh = false;
     source.watch();
     const tensor = await this.#picture();
@@ -169,8 +169,8 @@ export class FrameLoop implements Frames {
     const { up, down } = this.#device.moved;
     stats.moved = stats.frames === 1 ? 0 : up + down - this.#movedBefore;
     this.#movedBefore = up + down;
-    this.#times.push(taken);
-    while (taken - (this.#times[0] as number) > 1000) this.#times.shift();
+    this.#times.push(start);
+    while (start - (this.#times[0] as number) > 1000) this.#times.shift();
     return tensor;
   }
 
@@ -190,11 +190,11 @@ export class FrameLoop implements Frames {
     if (this.#tensor === null) return;
     this.#tensor.release();
     this.#tensor = null;
-    const taken = this.#times.at(-1) as number;
+    const start = this.#times.at(-1) as number;
     this.#pending++;
     const done = () => {
       this.#pending--;
-      this.#stats.ms = performance.now() - taken;
+      this.#stats.ms = performance.now() - start;
       this.stir();
     };
     this.#device.gpu.queue.onSubmittedWorkDone().then(done, done);

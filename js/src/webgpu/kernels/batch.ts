@@ -48,7 +48,7 @@ type Changes = Pick<BatchChanges, "workgroups"> & {
 /** @internal A recorded call: everything that WebGPU needs to run it. */
 export interface Call extends Prepared {
   readonly kernel: Kernel;
-  /** Tensors with a hold of the batch, and numbers. */
+  /** Tensors that the batch references, and numbers. */
   readonly args: readonly (ManagedTensor | number)[];
   readonly workgroups: RunOptions["workgroups"];
   readonly group: GPUBindGroup;
@@ -75,7 +75,7 @@ export class Batch {
   /** Outcomes of preparing the calls that are not known to be good. */
   #preparing: readonly Outcome[] = [];
   /** Names it in the faults of its results. */
-  readonly #mark = {};
+  readonly #identity = {};
   /** The outcome of the last run. */
   #last: Outcome | null = null;
   /** The buffers of all calls; null: not known yet. */
@@ -175,7 +175,7 @@ export class Batch {
     const own = outcome as Outcome;
     this.#last = own;
     this.#touched ??= touchedBy(calls);
-    for (const call of calls) keep(this.#mark, call, own, pending);
+    for (const call of calls) storeOutcome(this.#identity, call, own, pending);
   }
 
   /**
@@ -258,7 +258,7 @@ export class Batch {
     for (const extent of writes) {
       if (calls.some((call) => call.writes.some((one) => meets(one, extent)))) continue;
       for (const { fault } of openOutcomes(extent)) {
-        if (fault?.batch === this.#mark && fault.buffer === extent.buffer) fault.batch = {};
+        if (fault?.batch === this.#identity && fault.buffer === extent.buffer) fault.batch = {};
       }
     }
   }
@@ -353,7 +353,7 @@ export class Batch {
       const about = { kernel, args, workgroups, group, prepared: outcome as Outcome };
       const extents = extentsOf(bound);
       for (const { fault } of extents.writes.flatMap(openOutcomes)) {
-        if (fault?.batch === null) fault.batch = this.#mark;
+        if (fault?.batch === null) fault.batch = this.#identity;
       }
       return { ...prepared, ...about, ...extents, site: currentSite() };
     } catch (error) {
@@ -476,7 +476,7 @@ function bytesOf(extents: Extent[]): number {
 /**
  * Whether the GPU has accepted the same commands in the last run, on buffers that no foreign code can
  * have destroyed, and that run is the only one whose outcome matters. While it is pending, its outcome
- * is kept with all that the next run writes.
+ * is stored with all bytes that the next run writes.
  */
 function isAgain(touched: readonly Touched[], last: Outcome): boolean {
   return touched.every(({ buffer, bytes }) => {
@@ -490,8 +490,13 @@ function isAgain(touched: readonly Touched[], last: Outcome): boolean {
   });
 }
 
-/** Keeps the outcome of a run with what a call writes. */
-function keep(batch: object, { reads, writes }: Call, own: Outcome, last: Outcome | null): void {
+/** Stores the outcome of a run with the bytes that a call writes. */
+function storeOutcome(
+  batch: object,
+  { reads, writes }: Call,
+  own: Outcome,
+  last: Outcome | null,
+): void {
   // Others than the run itself, and the one before, which it waits for.
   let others: Outcome[] | null = null;
   for (const extents of [reads, writes]) {

@@ -17,7 +17,7 @@ import {
 } from "../errors/record.js";
 import type { Bound } from "./arguments.js";
 
-/** How many bind groups a kernel keeps, each with a call. */
+/** How many bind groups a kernel caches, each with a call. */
 const MOST = 8;
 
 /**
@@ -68,7 +68,7 @@ export interface CachedCall extends Touched {
   readonly groups: readonly [number, number, number];
 }
 
-/** A bind group that is kept, and the last call with it. It holds no tensor. */
+/** A cached bind group, and the last call with it. It references no tensor. */
 export interface CachedGroup {
   readonly group: GPUBindGroup;
   readonly bytes: readonly { buffer: BufferRecord; offset: number; size: number }[];
@@ -79,7 +79,7 @@ export interface CachedGroup {
   call: CachedCall | null;
 }
 
-/** What one kernel keeps. */
+/** The cached bind groups of one kernel. */
 export class CallCache {
   readonly #groups: CachedGroup[] = [];
 
@@ -93,7 +93,7 @@ export class CallCache {
     return undefined;
   }
 
-  /** The bind group of the same bytes, whichever tensors they were of. */
+  /** The bind group of the same bytes, of any tensors. */
   over(bound: readonly Bound[]): CachedGroup | undefined {
     return this.#groups.find(
       ({ bytes }) =>
@@ -105,7 +105,7 @@ export class CallCache {
     );
   }
 
-  /** Keeps a bind group, unless it would keep a borrowed buffer alive, which its lender frees. */
+  /** Caches a bind group, unless that would keep a foreign buffer alive, which its owner frees. */
   add(group: GPUBindGroup, bound: readonly Bound[]): CachedGroup | undefined {
     if (!bound.every(({ extent }) => isPrivate(extent.buffer))) return undefined;
     const bytes = bound.map(({ extent: { buffer }, resource: { offset, size } }) => ({
@@ -113,9 +113,9 @@ export class CallCache {
       offset,
       size,
     }));
-    const kept = { group, bytes, validation: null, errors: -1, call: null };
-    if (this.#groups.unshift(kept) > MOST) this.#groups.pop();
-    return kept;
+    const added = { group, bytes, validation: null, errors: -1, call: null };
+    if (this.#groups.unshift(added) > MOST) this.#groups.pop();
+    return added;
   }
 }
 

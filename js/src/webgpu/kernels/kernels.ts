@@ -321,7 +321,7 @@ export class Kernel {
     return this.#shader.bindings?.[index];
   }
 
-  /** @internal What its faults are kept with: `reads` and `writes` of the call. */
+  /** @internal The work of a call, but for the bytes that it reads and writes. */
   _operation(): Pick<Operation, "what" | "after" | "filters" | "explain"> {
     return {
       what: `kernel "${this._label}"`,

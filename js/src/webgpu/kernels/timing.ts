@@ -25,7 +25,7 @@ export async function timed(
     );
   }
   const made: { destroy(): void }[] = [];
-  const keep = <T extends { destroy(): void }>(one: T): T => {
+  const track = <T extends { destroy(): void }>(one: T): T => {
     made.push(one);
     return one;
   };
@@ -36,7 +36,7 @@ export async function timed(
       device,
       { what, filters: CREATION_ERRORS },
       () => {
-        const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
+        const querySet = track(gpu.createQuerySet({ type: "timestamp", count: 2 }));
         const indices = { beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
         const writes = {
           ...indices,
@@ -51,10 +51,10 @@ export async function timed(
         gpu.queue.submit([encoder.finish()]);
         return {
           writes,
-          resolved: keep(
+          resolved: track(
             gpu.createBuffer({ size: 16, usage: Usage.QUERY_RESOLVE | Usage.COPY_SRC }),
           ),
-          staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
+          staging: track(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
         };
       },
     );

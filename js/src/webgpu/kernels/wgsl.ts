@@ -238,8 +238,8 @@ class Source {
   }
 
   #named(name: string, depth: number): Layout | null {
-    const known = this.#layouts.get(name);
-    if (known !== undefined) return known;
+    const cached = this.#layouts.get(name);
+    if (cached !== undefined) return cached;
     const [alias, members] = [this.aliases.get(name), this.structs.get(name)];
     if (alias === undefined && members === undefined) {
       const [, shape = "", letter = ""] = /^(.+)([fhiu])$/.exec(name) ?? [];
