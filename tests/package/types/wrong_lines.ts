@@ -30,6 +30,10 @@ export function arrays(floats: Tensor<"float32">, some: Tensor): void {
   floats[0];
   // @ts-expect-error: nor bytes
   floats.byteLength;
+  // @ts-expect-error: nor names of other libraries
+  floats.rank;
+  // @ts-expect-error: nor their methods
+  floats.dispose();
   // @ts-expect-error: it is no number
   floats + 1;
   // @ts-expect-error: nor what a typed array takes
