@@ -121,7 +121,7 @@ export function compile(
   options: KernelOptions,
   parts: readonly Part[],
 ): Kernel {
-  return new Kernel(device, wgsl, options, parts);
+  return new Kernel(device, wgsl, options, { parts });
 }
 
 /** From now on errors of shaders and runs are explained by code of this bundle, not loaded later. */

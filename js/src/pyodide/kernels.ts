@@ -37,8 +37,8 @@ export class Kernels {
     parts: readonly Part[],
     params: Source["params"],
   ): Kernel {
-    const device = deviceOf(deviceId);
-    return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }, parts, params));
+    const [device, options] = [deviceOf(deviceId), { entry, label, check }];
+    return calledAt(site, () => new Kernel(device, wgsl, options, { parts, params }));
   }
 
   /** A number with which C runs a kernel, valid as long as Python holds it. */

@@ -1,8 +1,8 @@
 /**
  * device/: the registered devices, how they are requested and shared, and how their loss is reported.
  *
- * Other folders use `useDevice` at each entry with a `GPUDevice`, then its record; `checkAlive`, and
- * `nameOf` in messages. `buffers/pool.ts` makes the pool of a device.
+ * Other folders call `workingDevice` at each entry with a `GPUDevice`, and pass its record on; they use
+ * `checkAlive` after waiting, and `nameOf` in messages. `buffers/pool.ts` makes the pool of a device.
  */
 import { type Device, NamedDevice } from "../../core/device.js";
 import { WEBGPU } from "../../core/dlpack.js";

@@ -16,7 +16,7 @@ import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/d
 import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
 import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
-import type { Part, Source } from "../formulas/formulas.js";
+import type { Source } from "../formulas/formulas.js";
 import {
   type Bound,
   bind,
@@ -111,20 +111,13 @@ export class Kernel {
    * reading the kernel's results
    */
   constructor(device: GPUDevice, wgsl: string, options?: KernelOptions);
-  /** @internal Of formulas, `parts`: lines where errors are shown as of the part. */
-  constructor(
-    device: GPUDevice,
-    wgsl: string,
-    options?: KernelOptions,
-    parts?: readonly Part[],
-    params?: Source["params"],
-  );
+  /** @internal */
+  constructor(device: GPUDevice, wgsl: string, options?: KernelOptions, source?: Partial<Source>);
   constructor(
     gpu: GPUDevice,
     wgsl: string,
     options: KernelOptions = {},
-    parts: readonly Part[] = [],
-    params?: Source["params"],
+    { parts = [], params }: Partial<Source> = {},
   ) {
     const names = { entry: 1, label: 1, check: 1 } as const;
     checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
@@ -435,8 +428,8 @@ export class Kernel {
 }
 
 /** @internal The kernel of a formula, whose errors are shown as of its parts. */
-export function kernelOf(gpu: GPUDevice, label: string, { wgsl, parts, params }: Source): Kernel {
-  return new Kernel(gpu, wgsl, { label }, parts, params);
+export function kernelOf(gpu: GPUDevice, label: string, source: Source): Kernel {
+  return new Kernel(gpu, source.wgsl, { label }, source);
 }
 
 /** A number's buffer, and the number in it. */
