@@ -81,6 +81,18 @@ test("a buffer that an error may have made invalid is destroyed, unless others m
   });
 });
 
+test("an idle buffer has no pending writes, and no consumer", () => {
+  timed(() => {
+    const pool = new IdlePool();
+    const buffer = idle(64);
+    const outcome = { fault: undefined, done: Promise.resolve(null) };
+    Object.assign(buffer, { exported: true, writes: [{ start: 0, end: 4, outcome }] });
+    pool.give(buffer, 0);
+    assert.equal(pool.take(64, "tensors", 0), buffer);
+    assert.deepEqual([buffer.exported, buffer.writes], [false, []]);
+  });
+});
+
 test("beyond the budget, the sizes used longest ago go first, and of a size the oldest", () => {
   timed(() => {
     const pool = new IdlePool();

@@ -2,7 +2,7 @@
 // library that are older or newer. What a GPU does is tested in tests/browser/cases/js/record_cases.mjs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Tensor } from "../../../js/dist/index.js";
+import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { isReusable } from "../../../js/dist/webgpu/buffers/pool.js";
 import { slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 import {
@@ -134,6 +134,23 @@ test("a buffer goes when the last tensor over it goes, whichever that is", () =>
   held.release();
   assert.equal(only.gpu.destroyed, 1);
   for (const each of [y, z]) each.release();
+});
+
+test("a buffer that foreign code may keep is not reused", () => {
+  const device = fakeDevice();
+  const x = upload(device);
+  const escaped = x.buffer;
+  x.release();
+  const y = upload(device);
+  assert.notEqual(slotOf(y._managed.handle).buffer.gpu, escaped);
+  assert.equal(escaped.destroyed, 0);
+  y.release();
+});
+
+test("uploads are counted in bytes and copies", () => {
+  upload(fakeDevice()).release();
+  const { up, copies, taken } = webgpu.stats().at(-1);
+  assert.deepEqual([up, copies, taken], [16, 1, 0]);
 });
 
 test("a tensor's record is looked at whichever copy made it", () => {
