@@ -191,7 +191,7 @@ FILES["js/src/webgpu/formulas/generated.ts"] = each(
     ((name, " ".join(words.split())) for name, words in WGSL.items()),
     "export const {_[0]} = '{_[1]}';",
 )
-FILES["py/dlpack_web/_kernels/__init__.py"] = "# ruff: noqa: SIM905\n" + each(
+FILES["py/dlpack_web/_formulas/generated.py"] = "# ruff: noqa: SIM905\n" + each(
     WGSL.items(),
     '{_[0]} = frozenset("""{_[1]}""".split())',
 )
@@ -229,7 +229,7 @@ ML_DTYPES = {HINTS["ml_dtypes"]}
 REQUEST = {HINTS["request"]}
 HELP = {HINTS["wgsl"]}
 '''
-FILES["py/dlpack_web/_backends/model/messages.py"] = messages_of("js/src/webgpu")
+FILES["py/dlpack_web/_backends/model/errors/messages.py"] = messages_of("js/src/webgpu")
 FILES["py/dlpack_web/_backends/interface.pyi"] = (
     f"# Not from tables, but from _backends/model: see tools/generate_interface.py.\n\n{interface()}"
 )

@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BACKENDS = ROOT / "py/dlpack_web/_backends"
 # The class of the model, and its file, by the name of the protocol.
 CLASSES = {
-    "BackendKernel": ("Kernel", "kernel.py"),
-    "BackendBatch": ("Calls", "batch.py"),
+    "BackendKernel": ("Kernel", "kernels/kernel.py"),
+    "BackendBatch": ("Calls", "kernels/batch.py"),
     "Backend": ("Backend", "backend.py"),
 }
 HEAD = """\

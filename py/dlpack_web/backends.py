@@ -26,15 +26,15 @@ from ._backends import default, owner
 
 if sys.platform != "emscripten":
     from ._backends.checks import ShaderSource
-    from ._backends.model.arguments import Bound
     from ._backends.model.backend import Backend
-    from ._backends.model.batch import Batch, Calls, Recorded
-    from ._backends.model.kernel import Kernel
-    from ._backends.model.record import Record, Staged
-    from ._backends.model.requests import Request
-    from ._backends.model.slots import Slot
-    from ._backends.model.views import View
-    from ._backends.model.work import fault_of
+    from ._backends.model.buffers.slots import Slot
+    from ._backends.model.buffers.views import View
+    from ._backends.model.device.device import Record, Staged
+    from ._backends.model.device.request import Request
+    from ._backends.model.errors.operations import fault_of
+    from ._backends.model.kernels.arguments import Bound
+    from ._backends.model.kernels.batch import Batch, Calls, Recorded
+    from ._backends.model.kernels.kernel import Kernel
 
 __all__ = [
     "Backend",

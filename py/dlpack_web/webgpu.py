@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
 from ._backends import default, javascript, owner
 from ._backends import stats as all_stats
 from ._backends.calls import refuse_recorded
+from ._formulas.elementwise import ElementwiseKernel
+from ._formulas.reduction import ReductionKernel
 from ._kernels.batch import Batch, batch
-from ._kernels.elementwise import ElementwiseKernel
 from ._kernels.kernel import Kernel
-from ._kernels.reduction import ReductionKernel
 from ._layout import Limits
 from ._layout.dtype import parse_dtype
 from ._layout.text import type_of

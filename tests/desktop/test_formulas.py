@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dlpack_web._backends.model.wgsl import place_in
-from dlpack_web._kernels import formulas
+from dlpack_web._backends.model.kernels.wgsl import place_in
+from dlpack_web._formulas import formulas
 
 
 @pytest.mark.parametrize("length", [1, 63, 4096, 4097, 99991, 10**6 + 3])

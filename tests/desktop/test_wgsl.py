@@ -4,8 +4,8 @@ shaders with JavaScript's."""
 import pytest
 
 from dlpack_web import DType
-from dlpack_web._backends.model.arguments import check_dtype
-from dlpack_web._backends.model.wgsl import parse_shader
+from dlpack_web._backends.model.kernels.arguments import check_dtype
+from dlpack_web._backends.model.kernels.wgsl import parse_shader
 
 # What a shader's elements may be bound to: of its own type, and narrower ones as words.
 WORDS = {"uint8", "int8", "uint16", "int16", "float16", "float16x2", "bfloat16", "bool"}

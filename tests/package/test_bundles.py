@@ -127,7 +127,7 @@ def test_wheel_has_each_source_but_those_of_other_places(project: Path) -> None:
     folder = ROOT / "py" / "dlpack_web"
     kinds = ("*.py", "*.pyi", "py.typed", "_bridge.js")
     sources = {path for kind in kinds for path in folder.rglob(kind)}
-    others = {*folder.glob("_backends/desktop/*"), *folder.glob("_backends/model/*")}
+    others = {*folder.glob("_backends/desktop/*"), *folder.glob("_backends/model/**/*")}
     others |= {*folder.rglob("*.pyi")}
     others |= {folder / "_backends/no_javascript.py", folder / "_files/remote.py"}
     others = {path for path in others if path.is_file()}

@@ -22,7 +22,7 @@ type Tensors = Sequence[Tensor]
 class ShaderSource(NamedTuple):
     """What a kernel is made of: see Kernel. parts: lines of the source where errors are
     shown as of the part: its name, first line and number of lines. params: those of
-    `_kernels/formulas.py` (Source), of a kernel of formulas."""
+    `_formulas/formulas.py` (Source), of a kernel of formulas."""
 
     wgsl: str
     entry: str

@@ -12,7 +12,7 @@ from .._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from .._backends.interface import BackendKernel
-    from .formulas import Source
+    from .._formulas.formulas import Source
 
 
 class Kernel:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dlpack_web import _kernels
-from dlpack_web._kernels import IN_REDUCTIONS, formulas
+from dlpack_web._formulas import formulas, generated
+from dlpack_web._formulas.generated import IN_REDUCTIONS
 
 from .shaders import BLANKS, BREAKS, STRANGE, comment
 
@@ -41,7 +41,7 @@ NAMES = [
     "1x",
 ]
 # All words that no parameter may be called, and parts of those.
-WORDS = sorted(set(re.findall(r"\w+", Path(_kernels.__file__).read_text())))
+WORDS = sorted(set(re.findall(r"\w+", Path(generated.__file__).read_text())))
 WORDS += [
     "textureLoad",
     "atomicAdd",

@@ -10,9 +10,9 @@ from typing import Any
 from wgsl_layouts import IN_NUMPY, Laid, laid
 
 from dlpack_web import DType
-from dlpack_web._backends.model.arguments import _bound_size
-from dlpack_web._backends.model.views import step_of
-from dlpack_web._backends.model.wgsl import help_for, parse_shader, place_in
+from dlpack_web._backends.model.buffers.views import step_of
+from dlpack_web._backends.model.kernels.arguments import _bound_size
+from dlpack_web._backends.model.kernels.wgsl import help_for, parse_shader, place_in
 
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
 # Blanks of WGSL, and such as others have for one.

@@ -14,7 +14,7 @@ from dlpack_web import _core
 if sys.platform == "emscripten":
     pytest.skip("JavaScript has the GPUBuffers here", allow_module_level=True)
 
-from dlpack_web._backends.model import slots, transfer
+from dlpack_web._backends.model.buffers import slots, transfer
 
 FLOAT32 = dlw.DType("float32")._packed
 

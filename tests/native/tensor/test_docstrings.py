@@ -63,9 +63,9 @@ LISTED = (
     *("_tensor/making", "_tensor/tensor", "internal"),
     *(
         "_kernels/batch",
-        "_kernels/elementwise",
+        "_formulas/elementwise",
         "_kernels/kernel",
-        "_kernels/reduction",
+        "_formulas/reduction",
     ),
 )
 

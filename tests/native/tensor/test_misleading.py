@@ -12,13 +12,13 @@ import pytest
 
 import dlpack_web as dlw
 from dlpack_web._files.headers import dtype_of_descr
-from dlpack_web._kernels.formulas import formula
+from dlpack_web._formulas.formulas import formula
 
 IN_PAGE = sys.platform == "emscripten"
 if not IN_PAGE:
-    from dlpack_web._backends.model.kernel import Kernel
-    from dlpack_web._backends.model.requests import Request
-    from dlpack_web._backends.model.wgsl import help_for, parse_shader
+    from dlpack_web._backends.model.device.request import Request
+    from dlpack_web._backends.model.kernels.kernel import Kernel
+    from dlpack_web._backends.model.kernels.wgsl import help_for, parse_shader
 
 ROWS = json.loads((Path(__file__).parents[2] / "misleading.json").read_text("utf-8"))
 LIMITS = {"maxBufferSize": 2**31, "maxStorageBufferBindingSize": 2**31}

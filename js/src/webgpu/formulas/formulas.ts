@@ -1,6 +1,6 @@
 /**
  * formulas/: kernels that are made from a user's formula, element-wise and reductions. This file has the WGSL
- * around a formula (py/dlpack_web/_kernels/formulas.py writes the same text; tests/fuzz/twins compares both).
+ * around a formula (py/dlpack_web/_formulas/formulas.py writes the same text; tests/fuzz/twins compares both).
  * Other folders use the types `Param`, `Part` and `Source` alone.
  *
  * Names that begin with an underscore are ours: parameters may not. That of x's binding, _x_, ends

@@ -14,10 +14,10 @@ from typing import Any
 from ..._core import Tensor
 from ..._layout.dtype import DType
 from ..model import backend as model
-from ..model import record
-from ..model.requests import Request
-from ..model.slots import taken
-from ..model.views import View
+from ..model.buffers.slots import taken
+from ..model.buffers.views import View
+from ..model.device import device
+from ..model.device.request import Request
 from . import host, idle, wgpu
 from .device import Record
 from .images import from_image
@@ -76,12 +76,12 @@ class Backend(model.Backend):
 
     def request_device_blocking(self, options: dict[str, Any]) -> int:
         request = self._request(options, blocking=True)
-        found: record.Record = super().block_on(request)
+        found: device.Record = super().block_on(request)
         return found.id
 
     async def _request(
         self, options: dict[str, Any], *, blocking: bool
-    ) -> record.Record:
+    ) -> device.Record:
         asked = Request(options)
         found = self.requested(asked.options)
         if found is not None:
@@ -108,9 +108,9 @@ class Backend(model.Backend):
     def register(
         self,
         gpu: Any,
-        make: Callable[[], record.Record],
+        make: Callable[[], device.Record],
         options: dict[str, Any] | None = None,
-    ) -> record.Record:
+    ) -> device.Record:
         idle.start()
         return super().register(gpu, make, options)
 

@@ -1,19 +1,19 @@
-"""A GPUDevice of wgpu-py: what it does for the model (../model/record.py)."""
+"""A GPUDevice of wgpu-py: what it does for the model (../model/device)."""
 
 import asyncio
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from ..model import record
-from ..model.record import COPY_DST, MAP_READ
-from ..model.slots import Slot
-from ..model.work import attempt
+from ..model.buffers.pool import COPY_DST, MAP_READ
+from ..model.buffers.slots import Slot
+from ..model.device import device
+from ..model.errors.operations import attempt
 from . import dawn, idle, wgpu
 
 _ZEROS = bytes(4096)
 
 
-class Record(record.Record):
+class Record(device.Record):
     def __init__(
         self,
         gpu: Any,
@@ -178,7 +178,7 @@ fn main() {
 }"""
 
 
-class Staged(record.Staged):
+class Staged(device.Staged):
     def __init__(self, owner: Record, nbytes: int) -> None:
         """A buffer for so many bytes. Powers of two can be reused for more reads;
         nothing reads the bytes after the elements."""

@@ -17,9 +17,9 @@ from ... import _core
 from ..._core import CopyError
 from ..._layout import views
 from ..._layout.dtype import dtype_of
-from ..model.slots import Slot, faults_of
-from ..model.views import View, step_of
-from ..model.work import ask, attempt
+from ..model.buffers.slots import Slot, faults_of
+from ..model.buffers.views import View, step_of
+from ..model.errors.operations import ask, attempt
 from . import dawn
 from .device import Record
 

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from queue import SimpleQueue
 
-from ..model.record import Record
+from ..model.device.device import Record
 from . import wgpu
 
 #: The desktop's devices, by id.

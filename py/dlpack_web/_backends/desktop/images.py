@@ -1,5 +1,5 @@
 """Images to tensors on the desktop: arrays, Pillow images and textures of wgpu-py
-(js/src/webgpu/images.ts). There is no canvas: pixels come from the CPU, and are
+(js/src/webgpu/images/images.ts). There is no canvas: pixels come from the CPU, and are
 uploaded unchanged.
 """
 
@@ -8,10 +8,10 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import Array, DType
 from ..._layout.text import type_of
-from ..model import messages
-from ..model.record import Record
-from ..model.transfer import upload
-from ..model.work import attempt
+from ..model.buffers.transfer import upload
+from ..model.device.device import Record
+from ..model.errors import messages
+from ..model.errors.operations import attempt
 from . import wgpu
 
 _FORMATS = {"rgba8unorm": (0, 1, 2, 3), "bgra8unorm": (2, 1, 0, 3)}

@@ -5,14 +5,14 @@ from typing import Any
 
 from ..._core import DeviceLostError
 from ..checks import Arguments, Counts, ShaderSource
-from ..model import batch, kernel
-from ..model.arguments import Bound, layout_entries
-from ..model.batch import Ready
-from ..model.faults import Fault
-from ..model.record import COPY_DST, COPY_SRC, MAP_READ
-from ..model.views import round_up
-from ..model.wgsl import help_for, place_in
-from ..model.work import ask, attempt, fault_of, refusal
+from ..model.buffers.pool import COPY_DST, COPY_SRC, MAP_READ
+from ..model.buffers.views import round_up
+from ..model.errors.faults import Fault
+from ..model.errors.operations import ask, attempt, fault_of, refusal
+from ..model.kernels import batch, kernel
+from ..model.kernels.arguments import Bound, layout_entries
+from ..model.kernels.batch import Ready
+from ..model.kernels.wgsl import help_for, place_in
 from . import wgpu
 from .device import Record
 

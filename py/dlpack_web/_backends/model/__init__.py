@@ -1,2 +1,3 @@
-"""What all backends have in common whose tensors Python describes: what a tensor is on a
-GPU, and what may be done with it. Nothing here knows a GPU's API, or imports one."""
+"""What a driver has of WebGPU: devices, buffers, errors and kernels, each in the folder, and
+mostly the file, that has its name in js/src/webgpu, which does the same in a page. Each folder's
+first lines say what it has. kernels > device > buffers > errors: imports go down."""

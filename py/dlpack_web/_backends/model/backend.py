@@ -9,14 +9,14 @@ from ..._core import CopyError, Tensor
 from ..._layout.dtype import DType
 from .. import javascript, owners
 from ..checks import NO_JSPI, ShaderSource, Tensors
-from . import messages
-from .batch import Calls
-from .buffers import adopt, allocate
-from .kernel import Kernel
-from .record import Record, new_id
-from .slots import slot_of, slots, taken
-from .transfer import read, read_blocking, upload, write
-from .views import View, round_up, step_of
+from .buffers.buffers import adopt, allocate
+from .buffers.slots import slot_of, slots, taken
+from .buffers.transfer import read, read_blocking, upload, write
+from .buffers.views import View, round_up, step_of
+from .device.device import Record, new_id
+from .errors import messages
+from .kernels.batch import Calls
+from .kernels.kernel import Kernel
 
 #: Held while a device is registered.
 _registering = threading.RLock()

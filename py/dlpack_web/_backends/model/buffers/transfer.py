@@ -1,4 +1,4 @@
-"""Elements to and from GPUBuffers (js/src/webgpu/transfer.ts).
+"""Elements to and from GPUBuffers.
 
 Up: in pieces, directly from the array's memory if its elements are contiguous;
 otherwise C packs and converts them. Down: all tensors of a device in one submit and one
@@ -7,22 +7,25 @@ map, then one copy for each.
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import _core
-from ..._layout import views
-from ..._layout.dtype import DType, dtype_of
-from ..checks import Tensors
-from . import messages
+from .... import _core
+from ...._layout import views
+from ...._layout.dtype import DType, dtype_of
+from ...checks import Tensors
+from ..errors import messages
+from ..errors.faults import Fault
+from ..errors.operations import ask, check_usable, operate
 from .buffers import allocate, copy_into, copy_of
-from .faults import Fault
-from .record import Record
 from .views import Part, View, round_up, span_of, step_of
-from .work import ask, check_usable, operate
+
+if TYPE_CHECKING:
+    from ..device.device import Record
+
 
 #: Bytes of a piece. Implementations take fresh staging memory for a large write, and
 #: reuse that of small ones that were submitted: page faults cost more than the copy.
-#: Pages write larger ones (js/src/webgpu/upload.ts), which block their thread for less.
+#: Pages write larger ones (js/src/webgpu/buffers/upload.ts), which block their thread for less.
 _PIECE = 1 << 20
 #: Memory for packing that is not in use. Each upload takes one for itself: others may
 #: run meanwhile, in another thread or a finalizer.
@@ -31,7 +34,7 @@ _scratch: list[bytearray] = []
 # --- to the GPU ---------------------------------------------------------------------------
 
 
-def upload(tensor: _core.Tensor, record: Record, dtype: DType) -> _core.Tensor:
+def upload(tensor: _core.Tensor, record: "Record", dtype: DType) -> _core.Tensor:
     """A CPU tensor's elements, as `dtype`, in a new buffer."""
     padded = tensor.padded and dtype == dtype_of(tensor._dtype)
     step = step_of(dtype, padded)
@@ -150,7 +153,7 @@ def _packed(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
 # --- back to the CPU ------------------------------------------------------------------------
 
 
-# Rows further apart are copied one by one, as in js/src/webgpu/transfer.ts: commands for that
+# Rows further apart are copied one by one, as in JavaScript: commands for that
 # cost as much as so many bytes.
 _APART = 4096
 
@@ -217,7 +220,7 @@ class _Piece:
 class _Batch:
     """The tensors of one device that share one staging buffer and one map."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: "Record") -> None:
         self.record = record
         self.pieces: list[_Piece] = []
         self.bytes = 0

@@ -1,14 +1,13 @@
 """Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given,
 and errors that name the parameter."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
+from .._kernels.naming import named
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
@@ -137,26 +136,6 @@ def check_half(types: Iterable[str], name: str, device: int) -> None:
             '"shader-f16", which request_device() asks for where the adapter has it: use '
             "f32"
         )
-
-
-@contextmanager
-def named(names: Sequence[str]) -> Iterator[None]:
-    """Errors of Kernel with the parameters' names in place of positions."""
-    try:
-        yield
-    except (BufferError, TypeError, ValueError) as error:
-        error.args = (_PLACES.sub(lambda found: _name(found, names), str(error)),)
-        raise
-
-
-_PLACES = re.compile(r"\b(?:binding|argument) (\d+)|\barguments (\d+) and (\d+)")
-
-
-def _name(found: re.Match[str], names: Sequence[str]) -> str:
-    places = [int(i) for i in found.groups() if i is not None]
-    if max(places) >= len(names):  # in another's message, or a label
-        return found[0]
-    return " and ".join(names[i] for i in places)
 
 
 def _listed(params: Iterable[Param]) -> str:

@@ -1,20 +1,20 @@
-"""Recorded calls of kernels (js/src/webgpu/batch.ts)."""
+"""Recorded calls of kernels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ... import _core
-from ..._layout.dtype import parse_dtype
-from ..calls import Call, calling
-from ..checks import Arguments, Counts
-from . import messages
+from .... import _core
+from ...._layout.dtype import parse_dtype
+from ...calls import Call, calling
+from ...checks import Arguments, Counts
+from ..buffers.views import Part, View
+from ..device.device import Record
+from ..errors import messages
+from ..errors.faults import Fault, NotRun
+from ..errors.operations import attempt, check_usable, fault_of
 from .arguments import Bound, pack_number
-from .faults import Fault, NotRun
 from .kernel import Kernel
-from .record import Record
-from .views import Part, View
-from .work import attempt, check_usable, fault_of
 
 _BYTES = parse_dtype("uint8")
 
@@ -41,7 +41,7 @@ class Recorded:
 
 class Calls[Each: Recorded]:
     """Calls of kernels of one device, which a driver prepares and runs: BackendBatch of
-    ../interface.pyi. It has holds on their tensors."""
+    ../../interface.pyi. It has holds on their tensors."""
 
     def __init__(self, record: Record) -> None:
         record.check_alive()

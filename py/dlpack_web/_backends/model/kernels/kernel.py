@@ -1,10 +1,15 @@
-"""Compute shaders: checking a call, and running it (js/src/webgpu/kernel.ts)."""
+"""Compute shaders: checking a call, and running it."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..checks import Arguments, Counts, Key, ShaderSource, with_lines
-from . import messages
+from ...checks import Arguments, Counts, Key, ShaderSource, with_lines
+from ..buffers.slots import Slot
+from ..buffers.views import View
+from ..device.device import Record
+from ..errors import messages
+from ..errors.faults import Fault
+from ..errors.operations import ask, operate
 from .arguments import (
     Bound,
     bind,
@@ -13,16 +18,11 @@ from .arguments import (
     pack_number,
     resolve_aliasing,
 )
-from .faults import Fault
-from .record import Record
-from .slots import Slot
-from .views import View
 from .wgsl import Binding, parse_shader
-from .work import ask, operate
 
 
 class Kernel:
-    """A shader on one device: BackendKernel of ../interface.pyi. A driver compiles it,
+    """A shader on one device: BackendKernel of ../../interface.pyi. A driver compiles it,
     and dispatches."""
 
     #: With which `_core._again` runs a cached call; 0: no calls are cached.

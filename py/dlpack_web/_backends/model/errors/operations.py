@@ -1,16 +1,18 @@
 """Work for a device, in steps that record faults with the data that they affect."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..._core import DeviceLostError
+from ...._core import DeviceLostError
 from .faults import Fault
-from .record import Record
-from .slots import Slot
-from .views import Part
+
+if TYPE_CHECKING:
+    from ..buffers.slots import Slot
+    from ..buffers.views import Part
+    from ..device.device import Record
 
 
-def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
+def attempt(record: "Record", what: str, calls: Callable[[], Any]) -> Any:
     """The result of `calls`; BufferError for errors that the GPU reports at once."""
     record.check_alive()
     try:
@@ -20,7 +22,7 @@ def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
         raise refusal(record, what, error) from None
 
 
-def refusal(record: Record, what: str, error: Exception) -> BufferError:
+def refusal(record: "Record", what: str, error: Exception) -> BufferError:
     """The exception for a GPU error; DeviceLostError if it says so."""
     why = record.reason(error)
     if why is None:
@@ -29,7 +31,7 @@ def refusal(record: Record, what: str, error: Exception) -> BufferError:
 
 
 def fault_of(
-    record: Record, what: str, error: Exception, label: str | None = None
+    record: "Record", what: str, error: Exception, label: str | None = None
 ) -> Fault:
     """The fault for a GPU error; raises DeviceLostError if it says so. label: a
     kernel's."""
@@ -39,7 +41,7 @@ def fault_of(
     return Fault(str(refused), label)
 
 
-def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
+def check_usable(record: "Record", what: str, used: "Iterable[Slot]") -> None:
     """BufferError if a foreign buffer has been mapped or destroyed."""
     for slot in used:
         if not slot.own:
@@ -50,12 +52,12 @@ def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
 
 
 def operate(
-    record: Record,
+    record: "Record",
     what: str,
     calls: Callable[[], Any],
     *,
-    reads: Iterable[Part] = (),
-    writes: Iterable[Part] = (),
+    reads: "Iterable[Part]" = (),
+    writes: "Iterable[Part]" = (),
     fresh: bool = False,
     after: Fault | None = None,
     label: str | None = None,
@@ -82,7 +84,7 @@ def operate(
         slot.faults.note(start, end, fault)
 
 
-def ask(record: Record, faults: Iterable[Fault | None]) -> None:
+def ask(record: "Record", faults: Iterable[Fault | None]) -> None:
     """Raises the first fault."""
     record.check_alive()
     for fault in faults:

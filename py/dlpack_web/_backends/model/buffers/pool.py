@@ -5,6 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+# GPUBufferUsage
+USAGES = {"MAP_READ": 1, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "STORAGE": 128}
+MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = USAGES.values()
+
 _POOL_BYTES = 256 << 20  # of idle buffers that a device keeps
 
 

@@ -1,4 +1,4 @@
-"""Faults travel with the data, as in the browser (js/src/webgpu/faults.ts).
+"""Faults travel with the data, as in the browser.
 
 A driver raises GPU errors within the call that caused them. They are kept with the
 tensors that the call should have written, and reading one of those raises the error. A
@@ -11,8 +11,8 @@ import atexit
 import threading
 import weakref
 
-from ... import _core
-from ..calls import Call, calling, warn
+from .... import _core
+from ...calls import Call, calling, warn
 from . import messages
 
 

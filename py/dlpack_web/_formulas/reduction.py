@@ -9,17 +9,13 @@ from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
 from .._backends.checks import Key
+from .._kernels.kernel import Kernel
+from .._kernels.naming import named
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
-from . import IN_REDUCTIONS, formulas
-from .arguments import (
-    Given,
-    Signature,
-    check_half,
-    fresh,
-    named,
-)
-from .kernel import Kernel
+from . import formulas
+from .generated import IN_REDUCTIONS
+from .signature import Given, Signature, check_half, fresh
 
 # For each type that is reduced: the dtype of partial results, and how many of them.
 _PARTIAL = {type_: (parse_dtype(dtype), 1) for type_, dtype in formulas.DTYPES.items()}

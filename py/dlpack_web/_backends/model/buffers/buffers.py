@@ -1,13 +1,12 @@
-"""GPUBuffers of tensors: making, adopting and copying them
-(js/src/webgpu/buffers.ts)."""
+"""GPUBuffers of tensors: making, adopting and copying them."""
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ... import _core
-from ..._layout.dtype import DType
-from .record import Record
+from .... import _core
+from ...._layout.dtype import DType
+from ..errors.operations import attempt, check_usable, operate
 from .slots import Slot, faults_of
 from .views import (
     Part,
@@ -16,11 +15,13 @@ from .views import (
     span_of,
     step_of,
 )
-from .work import attempt, check_usable, operate
+
+if TYPE_CHECKING:
+    from ..device.device import Record
 
 
 def allocate(
-    record: Record, nbytes: int, *, used: float | None = None, zeros: bool = False
+    record: "Record", nbytes: int, *, used: float | None = None, zeros: bool = False
 ) -> Slot:
     """A buffer for `nbytes` of `record.size_for`. The bytes after `nbytes` are 0; with `zeros`
     all are. BufferError if the device has no room."""
@@ -45,7 +46,7 @@ def allocate(
     return Slot(record, buffer, own=True, used=total, filled=words)
 
 
-def _clear(record: Record, buffer: Any, start: int, dirty: int) -> None:
+def _clear(record: "Record", buffer: Any, start: int, dirty: int) -> None:
     """Writes zeros from `start` to the end of what earlier tensors may have left."""
     end = min(round_up(dirty, 4), buffer.size)
     if end > start:
@@ -53,7 +54,7 @@ def _clear(record: Record, buffer: Any, start: int, dirty: int) -> None:
 
 
 def adopt(
-    record: Record,
+    record: "Record",
     buffer: Any,
     shape: tuple[int, ...],
     dtype: DType,

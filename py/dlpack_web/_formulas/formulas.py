@@ -25,7 +25,7 @@ from .._backends.checks import (
 )
 from .._layout.dtype import dtype_of
 from .._layout.text import type_of
-from . import IN_MODULE, OURS, RESERVED
+from .generated import IN_MODULE, OURS, RESERVED
 
 #: The dtype of a tensor for each type of a parameter.
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}

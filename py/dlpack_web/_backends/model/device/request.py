@@ -4,8 +4,8 @@ import re
 from collections.abc import Container, Iterable
 from typing import Any, NoReturn
 
-from ..._layout import DEFAULT_FEATURES, DEFAULT_LIMITS, REQUEST
-from . import messages
+from ...._layout import DEFAULT_FEATURES, DEFAULT_LIMITS, REQUEST
+from ..errors import messages
 
 # With Dawn's: memory of this process as a buffer.
 _WANTED_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")

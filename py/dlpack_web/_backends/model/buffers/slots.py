@@ -10,13 +10,15 @@ import sys
 import threading
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
-from ... import _core
-from ..._layout.dtype import DType
-from .faults import Faults
-from .record import Record
+from .... import _core
+from ...._layout.dtype import DType
+from ..errors.faults import Faults
+
+if TYPE_CHECKING:
+    from ..device.device import Record
 
 
 class Slot:
@@ -31,7 +33,7 @@ class Slot:
 
     def __init__(
         self,
-        record: Record,
+        record: "Record",
         buffer: Any,
         *,
         own: bool,

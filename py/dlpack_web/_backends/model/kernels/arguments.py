@@ -1,5 +1,4 @@
-"""Checks a kernel's arguments against its shader's declarations
-(js/src/webgpu/arguments.ts)."""
+"""Checks a kernel's arguments against its shader's declarations."""
 
 import math
 import struct
@@ -10,15 +9,15 @@ from math import ceil
 from operator import mul
 from typing import Any
 
-from ..._layout.dtype import DType
-from ..checks import NARROWER, way_to
-from . import messages
-from .buffers import allocate, copy_of
-from .record import Record
-from .slots import Slot
-from .views import Part, View, round_up
+from ...._layout.dtype import DType
+from ...checks import NARROWER, way_to
+from ..buffers.buffers import allocate, copy_of
+from ..buffers.slots import Slot
+from ..buffers.views import Part, View, round_up
+from ..device.device import Record
+from ..errors import messages
+from ..errors.operations import attempt
 from .wgsl import Binding
-from .work import attempt
 
 
 @dataclass

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from math import ceil, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import _core
-from ..._layout import views
-from ..._layout.dtype import DType, dtype_of, misfit_of
-from . import messages
-from .faults import Fault, NotRun
-from .record import USAGES, Record
+from .... import _core
+from ...._layout import views
+from ...._layout.dtype import DType, dtype_of, misfit_of
+from ..errors import messages
+from ..errors.faults import Fault, NotRun
+from .pool import USAGES
 from .slots import Slot, slot_of
+
+if TYPE_CHECKING:
+    from ..device.device import Record
 
 
 def round_up(n: float, step: int) -> int:
@@ -98,7 +101,7 @@ class View:
 
     # --- checks -----------------------------------------------------------------------
 
-    def check_on(self, record: Record) -> None:
+    def check_on(self, record: "Record") -> None:
         """BufferError unless the tensor is on that device."""
         if self.record is not record:
             raise BufferError(

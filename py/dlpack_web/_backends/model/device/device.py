@@ -4,13 +4,9 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import Any, Literal
 
-from ... import _core
-from . import messages
-from .pool import Pool
-
-# GPUBufferUsage
-USAGES = {"MAP_READ": 1, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "STORAGE": 128}
-MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = USAGES.values()
+from .... import _core
+from ..buffers.pool import COPY_DST, COPY_SRC, STORAGE, UNIFORM, Pool
+from ..errors import messages
 
 _ids = count()
 

@@ -1,12 +1,12 @@
-"""Reads from a shader's source its bindings and workgroup size
-(js/src/webgpu/wgsl.ts does the same; tests/fuzz/twins compares both)."""
+"""Reads from a shader's source its bindings and workgroup size. tests/fuzz/twins compares this
+to JavaScript's."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..._layout import HELP
-from ..checks import tokens_of
+from ...._layout import HELP
+from ...checks import tokens_of
 
 
 @dataclass(frozen=True)
