@@ -5,15 +5,13 @@ only names those that differ."""
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from generate_interface import interface
-from generate_messages import messages_of
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = "Generated from tools/tables by `make generate`: do not edit."
@@ -41,8 +39,8 @@ def export(comment: str, name: str, value: Any) -> str:
     return f"/** {comment} */\nexport const {name} = {json.dumps(value, ensure_ascii=False)};\n\n"
 
 
-TYPES, WEBGPU, DLPACK, WGSL, HINTS = map(
-    read, ("dtypes", "webgpu", "dlpack", "wgsl", "hints")
+TYPES, WEBGPU, DLPACK, WGSL, HINTS, MESSAGES = map(
+    read, ("dtypes", "webgpu", "dlpack", "wgsl", "hints", "messages")
 )
 DEVICES: list[dict[str, Any]] = DLPACK["devices"]
 HOSTS = [row for row in DEVICES if row.get("host")]
@@ -229,10 +227,37 @@ ML_DTYPES = {HINTS["ml_dtypes"]}
 REQUEST = {HINTS["request"]}
 HELP = {HINTS["wgsl"]}
 '''
-FILES["py/dlpack_web/_backends/model/errors/messages.py"] = messages_of("js/src/webgpu")
-FILES["py/dlpack_web/_backends/interface.pyi"] = (
-    f"# Not from tables, but from _backends/model: see tools/generate_interface.py.\n\n{interface()}"
+
+WORDS = (
+    MESSAGES["in_python"]
+    | runpy.run_path(str(ROOT / "py/dlpack_web/_layout/text.py"))["IN_PYTHON"]
 )
+
+
+def message(name: str, text: str, in_python: bool) -> str:
+    """A function that returns a message with the values of its parameters."""
+    names = dict.fromkeys(re.findall(r"\${(\w+)}", text))
+    if not in_python:
+        name = re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+        values = ", ".join(f"{each}: unknown" for each in names)
+        return f"export const {name} = ({values}): string => `{text}`;"
+    for javascript, python in WORDS.items():
+        text = re.sub(javascript, python, text)
+    values = ", ".join(f"{each}: object" for each in names)
+    quoted = f"{'f' if names else ''}{text.replace('$', '')!r}"
+    return f"def {name}({values}) -> str:\n    return {quoted}\n\n"
+
+
+for path, tables in {
+    "js/src/webgpu/errors/messages.ts": ["messages"],
+    "js/src/webgpu/device/messages.ts": ["request"],
+    "py/dlpack_web/_backends/model/errors/messages.py": ["messages", "request"],
+}.items():
+    FILES[path] = "\n".join(
+        message(name, text, path.endswith(".py"))
+        for table in tables
+        for name, text in MESSAGES[table].items()
+    )
 
 # The same in Python: those that it assigns.
 PY_FOR_PACKAGES = {

@@ -54,3 +54,18 @@ def test_every_source_of_an_adapter_is_exported():
     sources = {path.stem for path in (ROOT / "js/src/adapters").glob("*.ts")}
     shared = {"calls", "common", "devices", "faults", "ortruns", "watched"}
     assert sources == {*ADAPTERS, *shared, "all", "generated"}
+
+
+CALLS = [*ROOT.glob("py/**/calls.pyi"), *ROOT.glob("packages/*/py/*/_calls.pyi")]
+
+
+@pytest.mark.parametrize("file", CALLS)
+def test_javascript_has_the_methods_that_python_calls(file):
+    folder = next(each for each in file.parents if (each / "js/src").is_dir())
+    places = "*.ts", "pyodide/*.ts", "*/calls.ts"
+    paths = [path for each in places for path in folder.glob(f"js/src/{each}")]
+    sources = "".join(path.read_text() for path in paths)
+    names = re.findall(r"def (\w+)", file.read_text())
+    assert len(names) > 3
+    method = r"(?m)^  (?:async |readonly |get )?{}\b"
+    assert [each for each in names if not re.search(method.format(each), sources)] == []

@@ -4,11 +4,8 @@
 
 check: check-generated check-c check-python check-js check-sizes
 
-# The second reads what TypeScript made of the first.
 generate: $(VENV) $(NPM)
 	@$(PYTHON) tools/generate.py
-	$(MAKE) --no-print-directory js
-	$(PYTHON) tools/make_calls.py
 
 check-generated: $(VENV) $(NPM)
 	@$(PYTHON) tools/generate.py --check
@@ -30,7 +27,6 @@ check-python: $(VENV)
 check-js: package
 	@$(NODE_BIN)/biome check --error-on-warnings
 	grep -oE ' from "\.\./\w+/' js/dist/webgpu/*/*.js | sed -E 's,.*webgpu/(\w+)/.*"\.\./(\w+)/,\1 \2,' | tsort >/dev/null
-	$(PYTHON) tools/make_calls.py --check
 	for package in . $(PACKAGE_JS); do $(NODE_BIN)/publint --strict $$package; done
 	for tarball in dist/*.tgz $(if $(PACKAGE_JS),dist/packages/*.tgz); do $(NODE_BIN)/attw --quiet --profile esm-only $$tarball; done
 	node tools/check_workflows.mjs

@@ -1,6 +1,4 @@
-"""Generated from tools/tables by `make generate`: do not edit."""
-
-# Not from tables, but from _backends/model: see tools/generate_interface.py.
+"""What every backend has. model/ explains the methods, which browser/ has as functions."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Protocol

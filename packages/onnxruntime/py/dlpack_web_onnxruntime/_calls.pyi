@@ -1,25 +1,36 @@
-"""What Python calls in JavaScript, by subject. Made by tools/make_calls.py."""
+"""What Python calls in JavaScript: the classes of js/src/calls.ts."""
 
 from collections.abc import Awaitable
-from typing import Any, Never, Protocol
-
+from typing import Any, Protocol
 
 class Sessions(Protocol):
-    def library(self, given: Any, threads: float, onCPU: bool, /) -> Awaitable[Library]: ...
+    def library(
+        self, given: Any, threads: float, onCPU: bool, /
+    ) -> Awaitable[Library]: ...
 
 class Library(Protocol):
     ort: Any
     version: str
     def logFrom(self, severity: float, /) -> None: ...
     def filesOf(self, model: Any, /) -> Any: ...
-    def open(self, model: Any, files: Any, options: Any, usual: Any = ..., device: Any = ..., /) -> Session: ...
+    def open(
+        self,
+        model: Any,
+        files: Any,
+        options: Any,
+        usual: Any = ...,
+        device: Any = ...,
+        /,
+    ) -> Session: ...
 
 class Session(Protocol):
     ort: Any
     ready: Awaitable[None]
     device: Any
     facts: Any
-    def start(self, number: int, options: Any, strings: Any, count: float, /, *numbers: float) -> None: ...
+    def start(
+        self, number: int, options: Any, strings: Any, count: float, /, *numbers: float
+    ) -> None: ...
     def startToWait(self, number: int, /, *given: Any) -> int: ...
     running: float
     def done(self, number: int, /) -> Awaitable[None]: ...

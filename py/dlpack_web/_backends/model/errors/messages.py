@@ -1,6 +1,12 @@
 """Generated from tools/tables by `make generate`: do not edit."""
 
-# Not from tables, but from the comments in js/src/webgpu: see tools/generate_messages.py.
+
+def lost(device: object, why: object) -> str:
+    return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
+
+
+def not_registered(id: object, devices: object) -> str:
+    return f"webgpu:{id} is not registered; there are {devices}"
 
 
 def no_larger_buffer() -> str:
@@ -31,68 +37,8 @@ def unaligned_read(tensor: object, needed: object, size: object) -> str:
     return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
 
 
-def lost(device: object, why: object) -> str:
-    return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
-
-
-def not_registered(id: object, devices: object) -> str:
-    return f"webgpu:{id} is not registered; there are {devices}"
-
-
-def any_option() -> str:
-    return "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
-
-
-def use_option(name: object) -> str:
-    return f"use {name}"
-
-
-def no_option(name: object, way: object) -> str:
-    return f"a request of a device has no option {name}: {way}"
-
-
-def no_limit(name: object, given: object) -> str:
-    return f"{name}: {given} is not a number for a limit of WebGPU"
-
-
-def negative_limit(name: object, given: object) -> str:
-    return f"{name}: {given} is not a number from 0 on"
-
-
-def above_adapter(name: object, given: object, limit: object) -> str:
-    return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"
-
-
 def not_run() -> str:
     return "the batch that computes these elements has not run: call its run() first"
-
-
-def wrong_channels(channels: object) -> str:
-    return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
-
-
-def read_only(what: object) -> str:
-    return f"{what} is read-only, the shader's binding is read_write"
-
-
-def shared_word(what: object) -> str:
-    return f"{what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes"
-
-
-def overlap(first: object, second: object) -> str:
-    return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
-
-
-def own_workgroups(label: object) -> str:
-    return f'the workgroups of kernel "{label}" follow from its shapes: leave them out'
-
-
-def no_argument(label: object, count: object, index: object) -> str:
-    return f'kernel "{label}" has {count} arguments that can change, not number {index}: device another batch'
-
-
-def other_shape(label: object) -> str:
-    return f'kernel "{label}" was recorded for other shapes: device a batch for each'
 
 
 def misread(
@@ -140,6 +86,18 @@ def wrong_count(label: object, names: object, count: object, given: object) -> s
     return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
 
 
+def read_only(what: object) -> str:
+    return f"{what} is read-only, the shader's binding is read_write"
+
+
+def shared_word(what: object) -> str:
+    return f"{what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes"
+
+
+def overlap(first: object, second: object) -> str:
+    return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
+
+
 def needs_workgroups(label: object, why: object) -> str:
     return f'kernel "{label}": {why}, so workgroups must be given'
 
@@ -162,3 +120,43 @@ def writes_nothing() -> str:
 
 def unknown_elements(index: object, value: object) -> str:
     return f"the elements of its binding {index}, {value}, are unknown"
+
+
+def own_workgroups(label: object) -> str:
+    return f'the workgroups of kernel "{label}" follow from its shapes: leave them out'
+
+
+def no_argument(label: object, count: object, index: object) -> str:
+    return f'kernel "{label}" has {count} arguments that can change, not number {index}: record another batch'
+
+
+def other_shape(label: object) -> str:
+    return f'kernel "{label}" was recorded for other shapes: record a batch for each'
+
+
+def wrong_channels(channels: object) -> str:
+    return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
+
+
+def any_option() -> str:
+    return "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
+
+
+def use_option(name: object) -> str:
+    return f"use {name}"
+
+
+def no_option(name: object, way: object) -> str:
+    return f"a request of a device has no option {name}: {way}"
+
+
+def no_limit(name: object, given: object) -> str:
+    return f"{name}: {given} is not a number for a limit of WebGPU"
+
+
+def negative_limit(name: object, given: object) -> str:
+    return f"{name}: {given} is not a number from 0 on"
+
+
+def above_adapter(name: object, given: object, limit: object) -> str:
+    return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"

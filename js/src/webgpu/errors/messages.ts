@@ -1,0 +1,99 @@
+/** Generated from tools/tables by `make generate`: do not edit. */
+
+export const lost = (device: unknown, why: unknown): string =>
+  `${device} is lost (${why}), with its tensors: request a new device and upload again`;
+export const notRegistered = (id: unknown, devices: unknown): string =>
+  `webgpu:${id} is not registered; there are ${devices}`;
+export const noLargerBuffer = (): string => `no device of that has more: use several tensors`;
+export const largerBuffer = (size: unknown): string =>
+  `use a device from requestDevice({ maxBufferSize: ${size} })`;
+export const bufferTooLarge = (
+  size: unknown,
+  device: unknown,
+  limit: unknown,
+  adapter: unknown,
+  way: unknown,
+): string =>
+  `${size} bytes are needed, ${device} allows ${limit} (maxBufferSize) in one buffer${adapter}: ${way}`;
+export const lacksUsage = (what: unknown, flag: unknown, tensor: unknown, flags: unknown): string =>
+  `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor} has ${flags}: create it with ${flag} too`;
+export const unalignedCopy = (
+  what: unknown,
+  tensor: unknown,
+  start: unknown,
+  needed: unknown,
+  size: unknown,
+): string =>
+  `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${start}) and ${needed} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`;
+export const unalignedRead = (tensor: unknown, needed: unknown, size: unknown): string =>
+  `reading ${tensor} needs whole words of 4 bytes, ${needed} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`;
+export const notRun = (): string =>
+  `the batch that computes these elements has not run: call its run() first`;
+export const misread = (
+  what: unknown,
+  dtype: unknown,
+  value: unknown,
+  scalar: unknown,
+  way: unknown,
+): string => `${what} is ${dtype}, the shader's ${value} is of ${scalar}: ${way}`;
+export const otherType = (dtype: unknown): string =>
+  `give a tensor of ${dtype}, or declare the shader otherwise (narrower types come as words of u32); check: false binds the bytes as they are`;
+export const tooLargeToBind = (
+  what: unknown,
+  size: unknown,
+  most: unknown,
+  limit: unknown,
+): string =>
+  `${what} needs ${size} bytes, of which ${most} can be bound: use a device from requestDevice({ ${limit}: ${size} })`;
+export const wrongWorkgroups = (limit: unknown, given: unknown): string =>
+  `workgroups must be 1 to 3 integers from 1 to ${limit} (maxComputeWorkgroupsPerDimension), not ${given}: use a second axis, and num_workgroups`;
+export const tooFewBytes = (
+  what: unknown,
+  nbytes: unknown,
+  value: unknown,
+  stride: unknown,
+): string => `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`;
+export const noWholeElements = (
+  what: unknown,
+  row: unknown,
+  value: unknown,
+  element: unknown,
+  extent: unknown,
+  scalar: unknown,
+): string =>
+  `${what} has ${row} bytes in its last axis, the elements of the shader's ${value} are ${element} bytes apart: pad that axis to ${extent}, or declare array<${scalar}>`;
+export const noNumber = (index: unknown): string =>
+  `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`;
+export const wrongNumber = (index: unknown, value: unknown, scalar: unknown): string =>
+  `binding ${index}: ${value} is not a valid ${scalar}`;
+export const wrongCount = (
+  label: unknown,
+  names: unknown,
+  count: unknown,
+  given: unknown,
+): string =>
+  `kernel "${label}" takes an argument for each binding that it declares (${names}): ${count}, not ${given}`;
+export const readOnly = (what: unknown): string =>
+  `${what} is read-only, the shader's binding is read_write`;
+export const sharedWord = (what: unknown): string =>
+  `${what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes`;
+export const overlap = (first: unknown, second: unknown): string =>
+  `arguments ${first} and ${second} of the kernel overlap, and both are read_write: give one of them a copy`;
+export const needsWorkgroups = (label: unknown, why: unknown): string =>
+  `kernel "${label}": ${why}, so workgroups must be given`;
+export const unknownBindings = (): string =>
+  `its bindings are not buffers numbered from @binding(0) on`;
+export const unknownWorkgroup = (): string => `its @workgroup_size is not of numbers`;
+export const severalAxes = (size: unknown): string =>
+  `its @workgroup_size(${size}) has several axes`;
+export const writesNothing = (): string => `it writes to no binding`;
+export const unknownElements = (index: unknown, value: unknown): string =>
+  `the elements of its binding ${index}, ${value}, are unknown`;
+export const ownWorkgroups = (label: unknown): string =>
+  `the workgroups of kernel "${label}" follow from its shapes: leave them out`;
+export const noArgument = (label: unknown, count: unknown, index: unknown): string =>
+  `kernel "${label}" has ${count} arguments that can change, not number ${index}: record another batch`;
+export const otherShape = (label: unknown): string =>
+  `kernel "${label}" was recorded for other shapes: record a batch for each`;
+export const wrongChannels = (channels: unknown): string =>
+  `channels must be 4 (with alpha) or 3 (without), not ${channels}`;
