@@ -185,13 +185,34 @@ export const DEFAULT_LIMITS = {{
 }};
 export const DEFAULT_FEATURES = {json.dumps(WEBGPU["default_features"])};
 """
-FILES["js/src/webgpu/formulas/generated.ts"] = each(
-    ((name, " ".join(words.split())) for name, words in WGSL.items()),
-    "export const {_[0]} = '{_[1]}';",
+NAMES, NUMBERS_OF_WGSL = WGSL["names"], WGSL["numbers"]
+KNOWN = {
+    "main": WGSL["main"].rstrip(),
+    "width": str(NUMBERS_OF_WGSL["WIDTH"]),
+    "chunk": str(NUMBERS_OF_WGSL["WIDTH"] * NUMBERS_OF_WGSL["PER_INVOCATION"]),
+}
+SOURCES: dict[str, str] = WGSL["sources"]
+for known, text in KNOWN.items():
+    SOURCES = {
+        name: source.replace(f"${known}", text) for name, source in SOURCES.items()
+    }
+FILES["js/src/webgpu/formulas/generated.ts"] = "\n".join(
+    (
+        each(NUMBERS_OF_WGSL.items(), "export const {_[0]} = {_[1]};"),
+        each(
+            ((name, " ".join(words.split())) for name, words in NAMES.items()),
+            "export const {_[0]} = '{_[1]}';",
+        ),
+        each(SOURCES.items(), "export const {_[0]} = `{_[1]}`;"),
+    )
 )
-FILES["py/dlpack_web/_formulas/generated.py"] = "# ruff: noqa: SIM905\n" + each(
-    WGSL.items(),
-    '{_[0]} = frozenset("""{_[1]}""".split())',
+FILES["py/dlpack_web/_formulas/generated.py"] = "\n".join(
+    (
+        "# ruff: noqa: SIM905",
+        each(NUMBERS_OF_WGSL.items(), "{_[0]} = {_[1]}"),
+        each(NAMES.items(), '{_[0]} = frozenset("""{_[1]}""".split())'),
+        each(SOURCES.items(), '{_[0]} = """{_[1]}"""'),
+    )
 )
 FILES["py/dlpack_web/_layout/__init__.py"] = f'''\
 # ruff: noqa: N815

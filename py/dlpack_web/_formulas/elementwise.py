@@ -11,6 +11,7 @@ from .._kernels.naming import named
 from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
 from . import formulas
+from .generated import PER_INVOCATION
 from .signature import Given, Signature, check_half
 
 
@@ -193,7 +194,7 @@ class ElementwiseKernel:
         args += outputs
         if formulas.counts_elements(self._signature.outputs):
             args.append(n)
-        groups = formulas.grid(-(-n // formulas.PER_INVOCATION))
+        groups = formulas.grid(-(-n // PER_INVOCATION))
         with named(names):
             self._last = kernel._run(args, groups, key)
 

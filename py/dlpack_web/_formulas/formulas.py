@@ -8,7 +8,7 @@ compiler is shown at the user's own line and column.
 """
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import copysign, isfinite, nan, prod, sqrt
 from struct import pack, unpack
@@ -25,13 +25,18 @@ from .._backends.checks import (
 )
 from .._layout.dtype import dtype_of
 from .._layout.text import type_of
-from .generated import IN_MODULE, OURS, RESERVED
+from .generated import (
+    ELEMENTWISE,
+    IN_MODULE,
+    OURS,
+    REDUCTION,
+    RESERVED,
+    WIDTH,
+)
 
 #: The dtype of a tensor for each type of a parameter.
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}
 _TYPES = {dtype: type_ for type_, dtype in DTYPES.items()} | {t: t for t in DTYPES}
-_WIDTH = 64  # invocations of a workgroup
-PER_INVOCATION = 4  # elements
 
 
 class Param(NamedTuple):
@@ -252,52 +257,69 @@ def _literal(number: float) -> str:
 # --- the source ---------------------------------------------------------------------------
 
 
-class _Writer:
-    def __init__(self, types: Iterable[str]) -> None:
-        self._lines = ["enable f16;"] if "f16" in types else []
-        self._parts: list[Part] = []
-        self._params: list[Param | None] = []
+class _Formula(NamedTuple):
+    """The user's lines, under a name for messages. Between two lines of ours, which fail only
+    because of them."""
 
-    def add(self, *lines: str) -> None:
-        self._lines += lines
-
-    def bind(
-        self, access: str, name: str, type_: str, param: Param | None = None
-    ) -> None:
-        at = f"@group(0) @binding({len(self._params)})"
-        self.add(f"{at} var<{access}> {name}: {type_};")
-        self._params.append(param)
-
-    def formula(self, name: str, text: str, before: str, after: str) -> None:
-        """The user's lines, between two of ours that fail only because of them."""
-        lines = text.split("\n")
-        self._parts.append(Part(name, len(self._lines) + 2, len(lines)))
-        self.add(before, *lines, after)
-
-    def source(self) -> Source:
-        text = "\n".join(self._lines) + "\n"
-        return Source(text, tuple(self._parts), tuple(self._params))
+    name: str
+    text: str
 
 
-def _bind_inputs(w: _Writer, inputs: Sequence[Param], kinds: Sequence[str]) -> None:
+#: Access, name and type of a binding, and the parameter that it is.
+type _Binding = tuple[str, str, str, Param | None]
+type _Lines = list[str | _Formula]
+
+
+def _source(
+    template: str,
+    types: Iterable[str],
+    bindings: Sequence[_Binding],
+    words: dict[str, str],
+    blocks: dict[str, _Lines],
+) -> Source:
+    """A template, with `words` within lines, and `blocks` in place of lines."""
+    lines = ["enable f16;"] if "f16" in types else []
+    parts: list[Part] = []
+    declared = [
+        f"@group(0) @binding({i}) var<{access}> {name}: {type_};"
+        for i, (access, name, type_, _) in enumerate(bindings)
+    ]
+    blocks = {"bindings": [*declared], **blocks}
+    for line in template.splitlines():
+        ours = _WORD.sub(lambda found: words.get(found[1], found[0]), line)
+        for each in blocks.get(line[1:], [ours]):
+            if isinstance(each, str):
+                lines.append(each)
+                continue
+            text = each.text.split("\n")
+            parts.append(Part(each.name, len(lines) + 1, len(text)))
+            lines += text
+    params = tuple(param for *_, param in bindings)
+    return Source("\n".join(lines) + "\n", tuple(parts), params)
+
+
+_WORD = re.compile(r"\$(\w+)")
+
+
+def _inputs(inputs: Sequence[Param], kinds: Sequence[str]) -> Iterator[_Binding]:
     for param, kind in zip(inputs, kinds, strict=True):
         type_, name = param.type, param.name
         if kind == "n":
-            w.bind("uniform", f"_{name}_", "f32" if type_ == "f16" else type_, param)
+            yield "uniform", f"_{name}_", "f32" if type_ == "f16" else type_, param
         elif kind in ("r", "t", "s"):
             variable = name if kind == "r" else f"_{name}_"
-            w.bind("storage, read", variable, f"array<{type_}>", param)
+            yield "storage, read", variable, f"array<{type_}>", param
 
 
-def _bind_outputs(w: _Writer, outputs: Sequence[Param]) -> None:
+def _outputs(outputs: Sequence[Param]) -> Iterator[_Binding]:
     for param in outputs:
         variable, type_ = f"_{param.name}_", f"array<{param.type}>"
-        w.bind("storage, read_write", variable, type_, param)
+        yield "storage, read_write", variable, type_, param
 
 
 def _load(
-    w: _Writer, inputs: Sequence[Param], kinds: Sequence[str], outs: Sequence[Param]
-) -> None:
+    inputs: Sequence[Param], kinds: Sequence[str], outs: Sequence[Param]
+) -> Iterator[str]:
     for (type_, name, *_), kind in zip(inputs, kinds, strict=True):
         if kind == "n":
             value = f"f16(_{name}_)" if type_ == "f16" else f"_{name}_"
@@ -309,15 +331,19 @@ def _load(
             continue
         else:
             value = f"_{outs[int(kind[1:])].name}_[i]"
-        w.add(f"  let {name} = {value};")
+        yield f"  let {name} = {value};"
 
 
-def _operate(w: _Writer, outputs: Sequence[Param], name: str, text: str) -> None:
+def _operate(outputs: Sequence[Param], name: str, text: str) -> _Lines:
     """Statements that set the outputs. They are loaded first, so `y += x` works;
     compilers drop a load that the formula does not use."""
-    w.add(*(f"  var {out.name} = _{out.name}_[i];" for out in outputs))
-    w.formula(name, text, "  {", "  ;}")
-    w.add(*(f"  _{out.name}_[i] = {out.name};" for out in outputs))
+    load = [f"  var {out.name} = _{out.name}_[i];" for out in outputs]
+    store = [f"  _{out.name}_[i] = {out.name};" for out in outputs]
+    return [*load, "  {", _Formula(name, text), "  ;}", *store]
+
+
+def _return(type_: str, name: str, text: str) -> _Lines:
+    return [f"  return {type_}(", _Formula(name, text), "  );"]
 
 
 def counts_elements(outputs: Sequence[Param]) -> bool:
@@ -334,42 +360,21 @@ def elementwise(
 ) -> Source:
     """A shader that sets element i of each output. kinds, of each input: "t" a tensor,
     "s" one of shape (), "n" a number, "r" raw, "=0" the same tensor as output 0."""
-    w = _Writer({param.type for param in (*inputs, *outputs)})
-    _bind_inputs(w, inputs, kinds)
-    _bind_outputs(w, outputs)
+    bindings = [*_inputs(inputs, kinds), *_outputs(outputs)]
     n = f"arrayLength(&_{outputs[0].name}_)"
     if counts_elements(outputs):
-        w.bind("uniform", "_n", "u32")
+        bindings.append(("uniform", "_n", "u32", None))
         n = "_n"
-    w.add("", "fn _element(i: u32, n: u32) {")
-    _load(w, inputs, kinds, outputs)
-    _operate(w, outputs, "operation", operation)
-    w.add("}", "", *f"{_HEAD}  let n = {n};\n{_ELEMENTS}".split("\n"))
-    source = w.source()
+    blocks: dict[str, _Lines] = {
+        "load": [*_load(inputs, kinds, outputs)],
+        "operation": _operate(outputs, "operation", operation),
+    }
+    types = {param.type for param in (*inputs, *outputs)}
+    source = _source(ELEMENTWISE, types, bindings, {"n": n}, blocks)
     both = [outputs[int(kind[1:])] for kind in kinds if kind[0] == "="]
     bound = iter([None if param in both else param for param in source.params])
     params = [kind[0] != "=" and next(bound) for kind in kinds]
     return source._replace(params=(*params, *bound))
-
-
-_HEAD = f"""\
-@compute @workgroup_size({_WIDTH})
-fn main(
-  @builtin(workgroup_id) at: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) local: u32,
-) {{
-  let group = at.x + at.y * groups.x;
-"""
-
-#: Large GPUs start workgroups more slowly than they copy a few elements in each.
-_ELEMENTS = f"""\
-  let first = group * {PER_INVOCATION * _WIDTH};
-  let end = min(first + {PER_INVOCATION * _WIDTH}, n);
-  for (var i = first + local; i < end; i += {_WIDTH}) {{
-    _element(i, n);
-  }}
-}}"""
 
 
 class Reduction(NamedTuple):
@@ -399,35 +404,29 @@ def reduction(
     `sizes` counts one axis that is reduced: several take divisions."""
     inputs, outputs, type_ = what.inputs, what.outputs, what.type
     maps, finishes = PASSES[pass_]
-    w = _Writer({param.type for param in (*inputs, *outputs)} | {type_})
+    names, partial = what.names, ("_partial", f"array<{type_}>", None)
     # The formulas after the first may read what is raw.
-    _bind_inputs(w, inputs, kinds if maps else ["r" if x.raw else "" for x in inputs])
-    if not maps:
-        w.bind("storage, read", "_partial", f"array<{type_}>")
-    if finishes:
-        _bind_outputs(w, outputs)
-    else:
-        w.bind("storage, read_write", "_partial", f"array<{type_}>")
-    w.bind("uniform", "_sizes", f"array<vec4u, {_SIZES}>")
-    w.add(f"var<workgroup> _shared: array<{type_}, {_WIDTH}>;", "")
-    w.add(f"fn _identity() -> {type_} {{")
-    w.formula("identity", what.identity, f"  return {type_}(", "  );")
-    w.add("}", "", f"fn _map(i: u32, n: u32, _J: u32) -> {type_} {{")
+    kinds = kinds if maps else ["r" if x.raw else "" for x in inputs]
+    bindings = [
+        *_inputs(inputs, kinds),
+        *([] if maps else [("storage, read", *partial)]),
+        *(_outputs(outputs) if finishes else [("storage, read_write", *partial)]),
+        ("uniform", "_sizes", f"array<vec4u, {_SIZES}>", None),
+    ]
+    blocks: dict[str, _Lines] = {
+        "identity": _return(type_, "identity", what.identity),
+        "map": ["  return _partial[i];"],
+        "reduce": _return(type_, names[1], what.reduce),
+        "finish": ["  _partial[_at] = a;"],
+    }
     if maps:
-        _load(w, inputs, kinds, outputs)
-        w.formula(what.names[0], what.map, f"  return {type_}(", "  );")
-    else:
-        w.add("  return _partial[i];")
-    w.add("}", "", f"fn _reduce(a: {type_}, b: {type_}) -> {type_} {{")
-    w.formula(what.names[1], what.reduce, f"  return {type_}(", "  );")
-    w.add("}", "", f"fn _finish(i: u32, n: u32, _at: u32, a: {type_}) {{")
+        loads = _load(inputs, kinds, outputs)
+        blocks["map"] = [*loads, *_return(type_, names[0], what.map)]
     if finishes:
-        _operate(w, outputs, what.names[2], what.post)
-    else:
-        w.add("  _partial[_at] = a;")
+        blocks["finish"] = _operate(outputs, names[2], what.post)
     at = "k * step" if one_axis else "_offset(k, _sizes[1].w, 2)"
-    w.add("}", "", f"fn _at(k: u32, step: u32) -> u32 {{ return {at}; }}", "", *_MAIN)
-    return w.source()
+    types = {param.type for param in (*inputs, *outputs)} | {type_}
+    return _source(REDUCTION, types, bindings, {"type": type_, "at": at}, blocks)
 
 
 #: vec4u of the sizes: the numbers of outputs, lanes, elements of a chunk and chunks; the
@@ -435,61 +434,6 @@ def reduction(
 #: then an axis that is kept and one that is reduced in each, the last ones first. 2 ** 32
 #: elements have at most 16 of each.
 _SIZES = 2 + 16
-
-#: Eight loads wait for the memory together.
-_LOADS = "".join(
-    f"      let v{j} = _map(start + _at(k + {j} * s.y, step), t.y, k + {j} * s.y);\n"
-    for j in range(8)
-)
-
-#: Sums of pairs are rounded three times, one after the other eight times.
-_MAIN = f"""\
-fn _offset(number: u32, last: u32, part: u32) -> u32 {{
-  var left = number;
-  var sum = 0u;
-  for (var at = 2u; at < last; at++) {{
-    let extent = _sizes[at][part];
-    sum += left % extent * _sizes[at][part + 1];
-    left /= extent;
-  }}
-  return sum + left * _sizes[last][part + 1];
-}}
-
-{_HEAD}\
-  let s = _sizes[0];
-  let t = _sizes[1];
-  let step = _sizes[2].w;
-  let piece = group * ({_WIDTH} / s.y) + local / s.y;
-  let lane = local % s.y;
-  let used = piece < s.x * s.w;
-  let output = piece % s.x;
-  var value = _identity();
-  if (used) {{
-    let start = _offset(output, t.z, 0);
-    let first = piece / s.x * s.z;
-    let end = min(first + s.z, t.x);
-    var k = first + lane;
-    for (; k + 7 * s.y < end; k += 8 * s.y) {{
-{_LOADS}\
-      value = _reduce(value, _reduce(
-        _reduce(_reduce(v0, v1), _reduce(v2, v3)), _reduce(_reduce(v4, v5), _reduce(v6, v7))
-      ));
-    }}
-    for (; k < end; k += s.y) {{
-      value = _reduce(value, _map(start + _at(k, step), t.y, k));
-    }}
-  }}
-  _shared[local] = value;
-  for (var half = s.y / 2; half > 0; half /= 2) {{
-    workgroupBarrier();
-    if (lane < half) {{
-      _shared[local] = _reduce(_shared[local], _shared[local + half]);
-    }}
-  }}
-  if (used && lane == 0) {{
-    _finish(output, t.y, piece, _shared[local]);
-  }}
-}}""".split("\n")
 
 
 # --- sizes --------------------------------------------------------------------------------
@@ -539,6 +483,6 @@ def sizes(
 
 def grid(invocations: int) -> tuple[int, int]:
     """Workgroups on two axes: each has at most 65535 on every device."""
-    groups = -(-invocations // _WIDTH)
+    groups = -(-invocations // WIDTH)
     rows = -(-groups // 65535)
     return -(-groups // rows), rows

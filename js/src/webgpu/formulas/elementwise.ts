@@ -3,7 +3,8 @@ import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import { type Argument, readArguments } from "../kernels/checks.js";
 import { kernelOf } from "../kernels/kernels.js";
-import { countsElements, elementwise, formula, grid, PER_INVOCATION, parse } from "./formulas.js";
+import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
+import { PER_INVOCATION } from "./generated.js";
 import type { Results } from "./results.js";
 import { DEFINITION, type Given, resultsOf, Signature } from "./signature.js";
 

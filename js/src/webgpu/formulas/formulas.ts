@@ -11,12 +11,9 @@ import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
 import { BLANKS, DTYPES, type Scalar, tokensOf, withLines } from "../kernels/wgsl.js";
-import { IN_MODULE, OURS, RESERVED } from "./generated.js";
+import { ELEMENTWISE, IN_MODULE, OURS, REDUCTION, RESERVED, WIDTH } from "./generated.js";
 
 export type ParamType = Scalar;
-
-const WIDTH = 64; // invocations of a workgroup
-export const PER_INVOCATION = 4; // elements
 
 /** A parameter: "f32 x", or "raw f32 x". */
 export interface Param {
@@ -199,57 +196,59 @@ function literal(value: number): string {
 
 // --- the source ---
 
-class Writer {
-  readonly #lines: string[];
-  readonly #parts: Part[] = [];
-  readonly #params: (Param | null)[] = [];
-
-  constructor(types: readonly string[]) {
-    this.#lines = types.includes("f16") ? ["enable f16;"] : [];
-  }
-
-  add(...lines: readonly string[]): void {
-    this.#lines.push(...lines);
-  }
-
-  bind(access: string, name: string, type: string, param: Param | null = null): void {
-    this.add(`@group(0) @binding(${this.#params.length}) var<${access}> ${name}: ${type};`);
-    this.#params.push(param);
-  }
-
-  /** The user's lines, between two of ours that fail only because of them. */
-  formula(name: string, text: string, before: string, after: string): void {
-    const lines = text.split("\n");
-    this.#parts.push([name, this.#lines.length + 2, lines.length]);
-    this.add(before, ...lines, after);
-  }
-
-  /** A function of one expression. */
-  returns(head: string, type: string, name: string, text: string, load: readonly string[]): void {
-    this.add(`fn ${head} -> ${type} {`, ...load);
-    this.formula(name, text, `  return ${type}(`, "  );");
-    this.add("}", "");
-  }
-
-  source(): Source {
-    return { wgsl: `${this.#lines.join("\n")}\n`, parts: this.#parts, params: this.#params };
-  }
+/** The user's lines, under a name for messages: between two of ours that fail only because of them. */
+interface Formula {
+  readonly name: string;
+  readonly text: string;
 }
+type Lines = readonly (string | Formula)[];
+type Binding = readonly [access: string, name: string, type: string, param?: Param];
 
-function bindInputs(w: Writer, inputs: readonly Param[], kinds: readonly string[]): void {
-  for (const [at, param] of inputs.entries()) {
-    const { type, name } = param;
-    const kind = kinds[at];
-    if (kind === "n") w.bind("uniform", `_${name}_`, type === "f16" ? "f32" : type, param);
-    else if (kind === "r" || kind === "t" || kind === "s") {
-      w.bind("storage, read", kind === "r" ? name : `_${name}_`, `array<${type}>`, param);
+/** A template, with `words` within lines, and `blocks` in place of lines. */
+function sourceOf(
+  template: string,
+  types: readonly string[],
+  bindings: readonly Binding[],
+  words: Readonly<Record<string, string>>,
+  blocks: Readonly<Record<string, Lines>>,
+): Source {
+  const lines = types.includes("f16") ? ["enable f16;"] : [];
+  const parts: Part[] = [];
+  const declared = bindings.map(
+    ([access, name, type], i) => `@group(0) @binding(${i}) var<${access}> ${name}: ${type};`,
+  );
+  const all: Readonly<Record<string, Lines>> = { ...blocks, $bindings: declared };
+  for (const line of template.trimEnd().split("\n")) {
+    for (const each of all[line] ?? [line.replace(/\$\w+/g, (word) => words[word] ?? word)]) {
+      if (typeof each === "string") lines.push(each);
+      else {
+        const text = each.text.split("\n");
+        parts.push([each.name, lines.length + 1, text.length]);
+        lines.push(...text);
+      }
     }
   }
+  const params = bindings.map(([, , , param = null]) => param);
+  return { wgsl: `${lines.join("\n")}\n`, parts, params };
 }
 
-function bindOutputs(w: Writer, outputs: readonly Param[]): void {
-  for (const param of outputs)
-    w.bind("storage, read_write", `_${param.name}_`, `array<${param.type}>`, param);
+function inputBindings(inputs: readonly Param[], kinds: readonly string[]): Binding[] {
+  return inputs.flatMap((param, at): Binding[] => {
+    const { type, name } = param;
+    const kind = kinds[at] as string;
+    if (kind === "n") return [["uniform", `_${name}_`, type === "f16" ? "f32" : type, param]];
+    if (kind !== "r" && kind !== "s" && kind !== "t") return [];
+    return [["storage, read", kind === "r" ? name : `_${name}_`, `array<${type}>`, param]];
+  });
+}
+
+function outputBindings(outputs: readonly Param[]): Binding[] {
+  return outputs.map((param) => [
+    "storage, read_write",
+    `_${param.name}_`,
+    `array<${param.type}>`,
+    param,
+  ]);
 }
 
 function load(
@@ -271,11 +270,17 @@ function load(
  * Statements that set the outputs. They are loaded first, so `y += x` works; compilers drop a
  * load that the formula does not use.
  */
-function operate(w: Writer, outputs: readonly Param[], name: string, text: string): void {
-  w.add(...outputs.map((out) => `  var ${out.name} = _${out.name}_[i];`));
-  w.formula(name, text, "  {", "  ;}");
-  w.add(...outputs.map((out) => `  _${out.name}_[i] = ${out.name};`));
+function operate(outputs: readonly Param[], name: string, text: string): Lines {
+  const loads = outputs.map((out) => `  var ${out.name} = _${out.name}_[i];`);
+  const stores = outputs.map((out) => `  _${out.name}_[i] = ${out.name};`);
+  return [...loads, "  {", { name, text }, "  ;}", ...stores];
 }
+
+const returned = (type: string, name: string, text: string): Lines => [
+  `  return ${type}(`,
+  { name, text },
+  "  );",
+];
 
 export const typesOf = (...all: readonly Param[]): string[] => all.map(({ type }) => type);
 
@@ -292,40 +297,23 @@ export function elementwise(
   operation: string,
   kinds: readonly string[],
 ): Source {
-  const w = new Writer(typesOf(...inputs, ...outputs));
-  bindInputs(w, inputs, kinds);
-  bindOutputs(w, outputs);
-  let n = `arrayLength(&_${outputs[0]?.name}_)`;
-  if (countsElements(outputs)) {
-    w.bind("uniform", "_n", "u32");
-    n = "_n";
-  }
-  w.add("", "fn _element(i: u32, n: u32) {", ...load(inputs, kinds, outputs));
-  operate(w, outputs, "operation", operation);
-  w.add("}", "", HEAD, `  let n = ${n};`, ELEMENTS);
-  const { params, ...source } = w.source();
+  const isCounted = countsElements(outputs);
+  const bindings = [...inputBindings(inputs, kinds), ...outputBindings(outputs)];
+  if (isCounted) bindings.push(["uniform", "_n", "u32"]);
+  const { params, ...source } = sourceOf(
+    ELEMENTWISE,
+    typesOf(...inputs, ...outputs),
+    bindings,
+    { $n: isCounted ? "_n" : `arrayLength(&_${outputs[0]?.name}_)` },
+    {
+      $load: load(inputs, kinds, outputs),
+      $operation: operate(outputs, "operation", operation),
+    },
+  );
   const both: unknown[] = kinds.map((kind) => kind[0] === "=" && outputs[Number(kind.slice(1))]);
   const bound = params.map((param) => (both.includes(param) ? null : param));
   return { ...source, params: [...both.map((one) => !one && (bound.shift() ?? null)), ...bound] };
 }
-
-const HEAD = `\
-@compute @workgroup_size(${WIDTH})
-fn main(
-  @builtin(workgroup_id) at: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) local: u32,
-) {
-  let group = at.x + at.y * groups.x;`;
-
-// Large GPUs start workgroups more slowly than they copy a few elements in each.
-const ELEMENTS = `\
-  let first = group * ${PER_INVOCATION * WIDTH};
-  let end = min(first + ${PER_INVOCATION * WIDTH}, n);
-  for (var i = first + local; i < end; i += ${WIDTH}) {
-    _element(i, n);
-  }
-}`;
 
 /** The definition of a reduction. */
 export interface Reduction {
@@ -356,25 +344,30 @@ export function reduction(
   isOneAxis = true,
 ): Source {
   const { inputs, outputs, type, names } = what;
-  const w = new Writer([...typesOf(...inputs, ...outputs), type]);
+  const isLast = pass === "last";
+  const partial = ["_partial", `array<${type}>`] as const;
   // The formulas after the first may read what is raw.
-  bindInputs(w, inputs, pass === "last" ? kinds.map((kind) => (kind === "r" ? kind : "")) : kinds);
-  if (pass === "last") w.bind("storage, read", "_partial", `array<${type}>`);
-  if (pass === "first") w.bind("storage, read_write", "_partial", `array<${type}>`);
-  else bindOutputs(w, outputs);
-  w.bind("uniform", "_sizes", `array<vec4u, ${SIZES}>`);
-  w.add(`var<workgroup> _shared: array<${type}, ${WIDTH}>;`, "");
-  w.returns("_identity()", type, "identity", what.identity, []);
-  const map = "_map(i: u32, n: u32, _J: u32)";
-  if (pass === "last") w.add(`fn ${map} -> ${type} {`, "  return _partial[i];", "}", "");
-  else w.returns(map, type, names[0], what.map, load(inputs, kinds, outputs));
-  w.returns(`_reduce(a: ${type}, b: ${type})`, type, names[1], what.reduce, []);
-  w.add(`fn _finish(i: u32, n: u32, _at: u32, a: ${type}) {`);
-  if (pass === "first") w.add("  _partial[_at] = a;");
-  else operate(w, outputs, names[2], what.postMap);
-  const at = isOneAxis ? "k * step" : "_offset(k, _sizes[1].w, 2)";
-  w.add("}", "", `fn _at(k: u32, step: u32) -> u32 { return ${at}; }`, "", MAIN);
-  return w.source();
+  const read = isLast ? kinds.map((kind) => (kind === "r" ? kind : "")) : kinds;
+  const bindings: Binding[] = inputBindings(inputs, read);
+  if (isLast) bindings.push(["storage, read", ...partial]);
+  if (pass === "first") bindings.push(["storage, read_write", ...partial]);
+  else bindings.push(...outputBindings(outputs));
+  bindings.push(["uniform", "_sizes", `array<vec4u, ${SIZES}>`]);
+  return sourceOf(
+    REDUCTION,
+    [...typesOf(...inputs, ...outputs), type],
+    bindings,
+    { $type: type, $at: isOneAxis ? "k * step" : "_offset(k, _sizes[1].w, 2)" },
+    {
+      $identity: returned(type, "identity", what.identity),
+      $map: isLast
+        ? ["  return _partial[i];"]
+        : [...load(inputs, kinds, outputs), ...returned(type, names[0], what.map)],
+      $reduce: returned(type, names[1], what.reduce),
+      $finish:
+        pass === "first" ? ["  _partial[_at] = a;"] : operate(outputs, names[2], what.postMap),
+    },
+  );
 }
 
 /**
@@ -383,61 +376,6 @@ export function reduction(
  * last ones first. 2 ** 32 elements have at most 16 of each.
  */
 const SIZES = 2 + 16;
-
-/** Eight loads wait for the memory together. */
-const LOADS = "01234567".replace(
-  /./g,
-  (j) => `      let v${j} = _map(start + _at(k + ${j} * s.y, step), t.y, k + ${j} * s.y);\n`,
-);
-
-// Sums of pairs are rounded three times, one after the other eight times.
-const MAIN = `\
-fn _offset(number: u32, last: u32, part: u32) -> u32 {
-  var left = number;
-  var sum = 0u;
-  for (var at = 2u; at < last; at++) {
-    let extent = _sizes[at][part];
-    sum += left % extent * _sizes[at][part + 1];
-    left /= extent;
-  }
-  return sum + left * _sizes[last][part + 1];
-}
-
-${HEAD}
-  let s = _sizes[0];
-  let t = _sizes[1];
-  let step = _sizes[2].w;
-  let piece = group * (${WIDTH} / s.y) + local / s.y;
-  let lane = local % s.y;
-  let used = piece < s.x * s.w;
-  let output = piece % s.x;
-  var value = _identity();
-  if (used) {
-    let start = _offset(output, t.z, 0);
-    let first = piece / s.x * s.z;
-    let end = min(first + s.z, t.x);
-    var k = first + lane;
-    for (; k + 7 * s.y < end; k += 8 * s.y) {
-${LOADS}\
-      value = _reduce(value, _reduce(
-        _reduce(_reduce(v0, v1), _reduce(v2, v3)), _reduce(_reduce(v4, v5), _reduce(v6, v7))
-      ));
-    }
-    for (; k < end; k += s.y) {
-      value = _reduce(value, _map(start + _at(k, step), t.y, k));
-    }
-  }
-  _shared[local] = value;
-  for (var half = s.y / 2; half > 0; half /= 2) {
-    workgroupBarrier();
-    if (lane < half) {
-      _shared[local] = _reduce(_shared[local], _shared[local + half]);
-    }
-  }
-  if (used && lane == 0) {
-    _finish(output, t.y, piece, _shared[local]);
-  }
-}`;
 
 // --- sizes ---
 
