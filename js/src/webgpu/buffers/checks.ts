@@ -8,6 +8,7 @@ import type { ManagedTensor } from "../../core/managed.js";
 import { shared } from "../../core/realm.js";
 import { managedOf } from "../../core/tensor.js";
 import { type DeviceRecord, nameOf } from "../device/device.js";
+import * as messages from "../errors/messages.js";
 import type { Extent } from "../errors/record.js";
 import { capacityIn, extentIn, type LiveSlot, roundUp, Usage } from "./slot.js";
 
@@ -23,18 +24,13 @@ export function tooLarge(device: DeviceRecord, size: number): UnsupportedError {
   const limit = device.gpu.limits.maxBufferSize;
   const most = device.adapterLimits?.maxBufferSize;
   const way =
-    most !== undefined && size > most
-      ? // In Python: no_larger_buffer()
-        "no device of that has more: use several tensors"
-      : // In Python: larger_buffer(size)
-        `use a device from requestDevice({ maxBufferSize: ${size} })`;
+    most !== undefined && size > most ? messages.noLargerBuffer() : messages.largerBuffer(size);
   const adapter = most === undefined ? "" : ` and its adapter ${most}`;
-  return new UnsupportedError(
-    // In Python: buffer_too_large(size, device, limit, adapter, way)
-    `${size} bytes are needed, ${nameOf(device)} allows ${limit} (maxBufferSize) in one buffer` +
-      `${adapter}: ${way}`,
-    { given: size, needed: limit, device: device.named },
-  );
+  return new UnsupportedError(messages.bufferTooLarge(size, nameOf(device), limit, adapter, way), {
+    given: size,
+    needed: limit,
+    device: device.named,
+  });
 }
 
 /** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
@@ -48,12 +44,11 @@ export function checkUsage(
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
   const flags = has.join(" | ") || "none of the flags needed here";
-  throw new UnsupportedError(
-    // In Python: lacks_usage(what, flag, tensor, flags, flag)
-    `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor.toString()} has ` +
-      `${flags}: create it with ${flag} too`,
-    { given: usage, needed: Usage[flag], device: device.named },
-  );
+  throw new UnsupportedError(messages.lacksUsage(what, flag, tensor, flags), {
+    given: usage,
+    needed: Usage[flag],
+    device: device.named,
+  });
 }
 
 /** Throws for a strided tensor, whose elements a kernel or copy would misread. */
@@ -95,12 +90,11 @@ export function checkCopySource(slot: LiveSlot, tensor: ManagedTensor, what: str
   const end = start + roundUp(tensor.nbytes, 4);
   const { size } = slot.buffer.gpu;
   if (start % 4 === 0 && end <= size) return;
-  throw new UnsupportedError(
-    // In Python: unaligned_copy(what, tensor, start, needed, size)
-    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${start}) and ` +
-      `${end} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`,
-    { given: size, needed: end, device: tensor.device },
-  );
+  throw new UnsupportedError(messages.unalignedCopy(what, tensor, start, end, size), {
+    given: size,
+    needed: end,
+    device: tensor.device,
+  });
 }
 
 /** Throws if elements on a GPU would have to be converted. */
@@ -128,10 +122,9 @@ export function checkWholeWords({ buffer }: LiveSlot, tensor: ManagedTensor): vo
   const { start, bytes } = tensor.span;
   const end = roundUp(start + bytes, 4);
   if (bytes === 0 || end <= size) return;
-  throw new UnsupportedError(
-    // In Python: unaligned_read(tensor, needed, size)
-    `reading ${tensor.toString()} needs whole words of 4 bytes, ${end} bytes in its GPUBuffer ` +
-      `(it has ${size}): pad the buffer to a multiple of 16`,
-    { given: size, needed: end, device: tensor.device },
-  );
+  throw new UnsupportedError(messages.unalignedRead(tensor, end, size), {
+    given: size,
+    needed: end,
+    device: tensor.device,
+  });
 }

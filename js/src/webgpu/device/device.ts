@@ -9,6 +9,7 @@ import { WEBGPU } from "../../core/dlpack.js";
 import { DeviceError, DeviceLostError, textOf } from "../../core/errors.js";
 import type { GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
+import * as messages from "../errors/messages.js";
 import type { BufferRecord, Origin } from "../errors/record.js";
 
 /** The record of one registered `GPUDevice`. Records are never removed: ids stay valid. */
@@ -142,11 +143,7 @@ export function nameOf({ gpu, named }: DeviceRecord): string {
 /** Throws DeviceLostError unless the device works. */
 export function checkAlive({ lost, named: device }: DeviceRecord): void {
   if (lost === null) return;
-  throw new DeviceLostError(
-    // In Python: lost(device, why)
-    `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
-    { device },
-  );
+  throw new DeviceLostError(messages.lost(device, lost), { device });
 }
 
 /** The record with this id; throws DeviceError listing what is registered. */
@@ -157,8 +154,10 @@ export function deviceWithId(id: number): DeviceRecord {
   throw new DeviceError(
     devices.length === 0
       ? "no WebGPU device is registered: await requestDevice() first"
-      : // In Python: not_registered(id, devices)
-        `webgpu:${id} is not registered; there are ${devices.map((each) => each.named)}`,
+      : messages.notRegistered(
+          id,
+          devices.map((each) => each.named),
+        ),
     { given: id, device: `webgpu:${id}` },
   );
 }

@@ -4,6 +4,7 @@ import { checkOptions } from "../../core/options.js";
 import { shared } from "../../core/realm.js";
 import { registered, useDevice } from "./device.js";
 import { DEFAULT_FEATURES, DEFAULT_LIMITS, type LimitName, REQUEST } from "./generated.js";
+import * as messages from "./messages.js";
 
 /**
  * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: the adapter's maximum, which is
@@ -142,11 +143,7 @@ function nearest(name: string, limits: object): string {
   });
   const most = Math.max(...shares);
   const near = options[shares.indexOf(most)] as string;
-  return most < 0.5
-    ? // In Python: any_option()
-      "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
-    : // In Python: use_option(name)
-      `use ${REQUEST[near] ?? near}`;
+  return most < 0.5 ? messages.anyOption() : messages.useOption(REQUEST[near] ?? near);
 }
 
 const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
@@ -163,31 +160,21 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     const limit = limitOf(adapter, name);
     if (typeof limit !== "number") {
       const way = nearest(name, adapter.limits);
-      throw new TypeError(
-        // In Python: no_option(name, way)
-        `a request of a device has no option ${name}: ${way}`,
-      );
+      throw new TypeError(messages.noOption(name, way));
     }
     if (typeof asked !== "number") {
-      throw new TypeError(
-        // In Python: no_limit(name, given)
-        `${name}: ${textOf(asked)} is not a number for a limit of WebGPU`,
-      );
+      throw new TypeError(messages.noLimit(name, textOf(asked)));
     }
     if (!(asked >= 0)) {
-      throw new TypeError(
-        // In Python: negative_limit(name, given)
-        `${name}: ${asked} is not a number from 0 on`,
-      );
+      throw new TypeError(messages.negativeLimit(name, asked));
     }
     const wanted = asked === Number.POSITIVE_INFINITY ? limit : Math.floor(asked);
     // Alignments are better when smaller; the browser checks those itself.
     if (wanted > limit && !name.startsWith("min")) {
-      throw new UnsupportedError(
-        // In Python: above_adapter(name, given, limit)
-        `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
-        { given: asked, needed: limit },
-      );
+      throw new UnsupportedError(messages.aboveAdapter(name, asked, limit), {
+        given: asked,
+        needed: limit,
+      });
     }
     requiredLimits[name] = wanted;
   }

@@ -9,6 +9,7 @@
 import { DeviceError, UnsupportedError } from "../../core/errors.js";
 import type { GPUError } from "../../core/globals.js";
 import { checkAlive, type DeviceRecord, nameOf, registered } from "../device/device.js";
+import * as messages from "./messages.js";
 import {
   type BufferRecord,
   type Extent,
@@ -141,10 +142,7 @@ function markExtent({ buffer, end }: Extent): void {
 
 /** The outcome of elements that a recorded kernel computes, until it runs. */
 export function notRun(buffer: BufferRecord): Outcome {
-  const error = new UnsupportedError(
-    // In Python: not_run()
-    "the batch that computes these elements has not run: call its run() first",
-  );
+  const error = new UnsupportedError(messages.notRun());
   const fault = { error, reported: true, batch: null, buffer };
   return { fault, done: Promise.resolve(fault) };
 }

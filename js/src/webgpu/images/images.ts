@@ -25,6 +25,7 @@ import { allocate } from "../buffers/pool.js";
 import { slotOf } from "../buffers/table.js";
 import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { ask } from "../errors/errors.js";
+import * as messages from "../errors/messages.js";
 import { withWords } from "../kernels/arguments.js";
 import { paint, pull } from "./texture.js";
 
@@ -176,10 +177,7 @@ export function checkImageOptions<O extends FromImageOptions>(
   const { dtype = "uint8", channels = 4 } = options;
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
-    throw new RangeError(
-      // In Python: wrong_channels(channels)
-      `channels must be 4 (with alpha) or 3 (without), not ${textOf(channels)}`,
-    );
+    throw new RangeError(messages.wrongChannels(textOf(channels)));
   }
 }
 

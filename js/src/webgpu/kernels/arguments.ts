@@ -9,6 +9,7 @@ import { allocate, Words } from "../buffers/pool.js";
 import { capacityIn, extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { filled, releaseSlot, slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
+import * as messages from "../errors/messages.js";
 import type { BufferRecord, Extent } from "../errors/record.js";
 import { boundSize, checkDType, checkLimit, type Given, packNumber, tensorOf } from "./checks.js";
 import type { Binding } from "./wgsl.js";
@@ -77,10 +78,7 @@ export function bind(
   if (type)
     checkUsage(slot, tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
   if (tensor.readOnly && type === "storage") {
-    throw new UnsupportedError(
-      // In Python: read_only(what)
-      `${what} is read-only, the shader's binding is read_write`,
-    );
+    throw new UnsupportedError(messages.readOnly(what));
   }
   const size = boundSize(tensor, declared, check, what);
   checkLimit(device, size, type, what);
@@ -138,12 +136,10 @@ function bindCopy(device: DeviceRecord, bound: Bound, index: number): Bound {
     const what = `binding ${index}: ${arg.toString()}`;
     checkUsage(slot, arg, "COPY_DST", what);
     if (roundUp(arg.nbytes, 4) > capacityIn(slot, arg)) {
-      throw new UnsupportedError(
-        // In Python: shared_word(what)
-        `${what} shares its last word of 4 bytes with a neighbour, which the shader may write to: ` +
-          "give it a buffer of its own (a copy), or a multiple of 4 bytes",
-        { given: arg.nbytes, device: device.named },
-      );
+      throw new UnsupportedError(messages.sharedWord(what), {
+        given: arg.nbytes,
+        device: device.named,
+      });
     }
   }
   const empty = allocate(device, arg.exact, { padTo: roundUp(size, 16) });
@@ -211,11 +207,7 @@ function refuseOverlaps(bound: readonly Bound[]): void {
       if (!b.written || a.resource.buffer !== b.resource.buffer) continue;
       const start = Math.max(a.resource.offset, b.resource.offset);
       if (start >= Math.min(end(a), end(b))) continue;
-      throw new UnsupportedError(
-        // In Python: overlap(first, second)
-        `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
-          "them a copy",
-      );
+      throw new UnsupportedError(messages.overlap(j, i));
     }
   });
 }

@@ -9,6 +9,7 @@ import { extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { calledAt, currentSite, operate, Settling } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
+import * as messages from "../errors/messages.js";
 import {
   type BufferRecord,
   type Extent,
@@ -211,29 +212,20 @@ export class Batch {
     const args: Given[] = [...old.args];
     const { _params: params, _label: label } = old.kernel;
     if (params && counts !== undefined) {
-      throw new RangeError(
-        // In Python: own_workgroups(label)
-        `the workgroups of kernel "${label}" follow from its shapes: leave them out`,
-      );
+      throw new RangeError(messages.ownWorkgroups(label));
     }
     const count = params?.filter(Boolean).length ?? args.length;
     const changed: [number, Given][] = given.map(([i, value]) => {
       const param = params?.[i];
       if (params ? !param : !(i in args)) {
-        throw new RangeError(
-          // In Python: no_argument(label, count, index)
-          `kernel "${label}" has ${count} arguments that can change, not number ${i}: device another batch`,
-        );
+        throw new RangeError(messages.noArgument(label, count, i));
       }
       const at = i - (params?.slice(0, i).filter((one) => one === false).length ?? 0);
       const shapeOf = (x: unknown) => `${managedOf(x)?.shape}`;
       if (param) {
         checkParam(this.#device, value, param);
         if (!param.raw && shapeOf(value) !== shapeOf(args[at])) {
-          throw new RangeError(
-            // In Python: other_shape(label)
-            `kernel "${label}" was recorded for other shapes: device a batch for each`,
-          );
+          throw new RangeError(messages.otherShape(label));
         }
       }
       args[at] = value;

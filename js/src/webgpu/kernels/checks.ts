@@ -12,6 +12,7 @@ import type { Words } from "../buffers/pool.js";
 import { roundUp } from "../buffers/slot.js";
 import { slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
+import * as messages from "../errors/messages.js";
 import type { Param } from "../formulas/formulas.js";
 import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
 
@@ -78,21 +79,16 @@ export function checkDType({ packed, name }: DType, binding: Binding, what: stri
   // Narrower elements come as words of several each; WGSL has no type for them.
   if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
   if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
-  throw new UnsupportedError(
-    // In Python: misread(what, dtype, value, scalar, way)
-    `${what} is ${name}, the shader's ${value} is of ${scalar}: ${wayOut(name, scalar)}`,
-    { given: name, needed: scalar },
-  );
+  throw new UnsupportedError(messages.misread(what, name, value, scalar, wayOut(name, scalar)), {
+    given: name,
+    needed: scalar,
+  });
 }
 
 function wayOut(dtype: string, scalar: Scalar): string {
   const to = narrowed(dtype);
   if (to) return wide(to);
-  return (
-    // In Python: other_type(dtype)
-    `give a tensor of ${DTYPES[scalar]}, or declare the shader otherwise (narrower types come as ` +
-    "words of u32); check: false binds the bytes as they are"
-  );
+  return messages.otherType(DTYPES[scalar]);
 }
 
 /** The dtype that an upload converts one of 64 bits to. */
@@ -119,12 +115,11 @@ export function checkLimit(
   const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
   const most = device.gpu.limits[limit];
   if (size <= most) return;
-  throw new UnsupportedError(
-    // In Python: too_large_to_bind(what, size, most, limit, size)
-    `${what} needs ${size} bytes, of which ${most} can be bound: use a device from ` +
-      `requestDevice({ ${limit}: ${size} })`,
-    { given: size, needed: most, device: device.named },
-  );
+  throw new UnsupportedError(messages.tooLargeToBind(what, size, most, limit), {
+    given: size,
+    needed: most,
+    device: device.named,
+  });
 }
 
 /** The end of a message: how to make a tensor of the value. */
@@ -168,11 +163,7 @@ export function checkWorkgroups(
     const [x = 1, y = 1, z = 1] = counts;
     return [x, y, z];
   }
-  throw new RangeError(
-    // In Python: wrong_workgroups(limit, given)
-    `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
-      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}: use a second axis, and num_workgroups`,
-  );
+  throw new RangeError(messages.wrongWorkgroups(limit, textOf(given)));
 }
 
 /** Bytes that are bound for an argument; throws if the shader's type does not fit its size or shape. */
@@ -190,11 +181,10 @@ export function boundSize(
   const { stride, element, value, runtime } = binding;
   if (element) checkElements(arg, binding, what);
   if (!runtime && nbytes < stride) {
-    throw new UnsupportedError(
-      // In Python: too_few_bytes(what, nbytes, value, stride)
-      `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`,
-      { given: nbytes, needed: stride },
-    );
+    throw new UnsupportedError(messages.tooFewBytes(what, nbytes, value, stride), {
+      given: nbytes,
+      needed: stride,
+    });
   }
   // Zeros fill the last element: without them arrayLength would leave it out.
   const whole = element && stride + roundUp(nbytes - stride, element);
@@ -231,12 +221,10 @@ function checkElements(
   const to = inner && row < align ? align : stride + roundUp(row - stride, element);
   const extent = Math.ceil(to / item);
   const own = SCALARS[`${code} ${bits}`] ?? "u32";
-  throw new UnsupportedError(
-    // In Python: no_whole_elements(what, row, value, element, extent, scalar)
-    `${what} has ${row} bytes in its last axis, the elements of the shader's ${value} are ` +
-      `${element} bytes apart: pad that axis to ${extent}, or declare array<${own}>`,
-    { given: row, needed: element },
-  );
+  throw new UnsupportedError(messages.noWholeElements(what, row, value, element, extent, own), {
+    given: row,
+    needed: element,
+  });
 }
 
 /** @internal A number as the uniform that the shader declares, padded to 16 bytes. */
@@ -249,19 +237,13 @@ export function packNumber(
   const single = declared?.type === "uniform" && declared.stride === 4;
   const Kind = single && kinds[declared.scalar as keyof typeof kinds];
   if (!Kind) {
-    throw new TypeError(
-      // In Python: no_number(index)
-      `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
-    );
+    throw new TypeError(messages.noNumber(index));
   }
   const data = new Kind(4);
   data[0] = value;
   const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
   if (rounded || data[0] === value) return data;
-  throw new RangeError(
-    // In Python: wrong_number(index, value, scalar)
-    `binding ${index}: ${value} is not a valid ${declared.scalar}`,
-  );
+  throw new RangeError(messages.wrongNumber(index, value, declared.scalar));
 }
 
 /** Throws unless a formula's parameter takes the argument, in a call or in an update of one. */
@@ -306,9 +288,5 @@ export function checkArgumentCount(
 ): void {
   if (bindings === null || count === bindings.length) return;
   const names = bindings.map(({ name }) => name).join(", ") || "none";
-  throw new RangeError(
-    // In Python: wrong_count(label, names, count, given)
-    `kernel "${label}" takes an argument for each binding that it declares ` +
-      `(${names}): ${bindings.length}, not ${count}`,
-  );
+  throw new RangeError(messages.wrongCount(label, names, bindings.length, count));
 }

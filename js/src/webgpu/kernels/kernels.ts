@@ -15,6 +15,7 @@ import { DEFAULT_USAGE, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
 import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
+import * as messages from "../errors/messages.js";
 import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
 import type { Source } from "../formulas/formulas.js";
 import {
@@ -328,41 +329,18 @@ export class Kernel {
   #usualGroups(args: readonly Given[]): number[] {
     const { bindings, workgroup } = this.#shader;
     const refuse = (why: string) =>
-      new UnsupportedError(
-        // In Python: needs_workgroups(label, why)
-        `kernel "${this._label}": ${why}, so workgroups must be given`,
-      );
-    if (bindings === null)
-      throw refuse(
-        // In Python: unknown_bindings()
-        "its bindings are not buffers numbered from @binding(0) on",
-      );
-    if (workgroup === null)
-      throw refuse(
-        // In Python: unknown_workgroup()
-        "its @workgroup_size is not of numbers",
-      );
+      new UnsupportedError(messages.needsWorkgroups(this._label, why));
+    if (bindings === null) throw refuse(messages.unknownBindings());
+    if (workgroup === null) throw refuse(messages.unknownWorkgroup());
     const [x, y, z] = workgroup;
-    if (y !== 1 || z !== 1)
-      throw refuse(
-        // In Python: several_axes(size)
-        `its @workgroup_size(${workgroup}) has several axes`,
-      );
+    if (y !== 1 || z !== 1) throw refuse(messages.severalAxes(workgroup));
     const index = bindings.findIndex(({ type }) => type === "storage");
     const binding = bindings[index];
-    if (binding === undefined)
-      throw refuse(
-        // In Python: writes_nothing()
-        "it writes to no binding",
-      );
+    if (binding === undefined) throw refuse(messages.writesNothing());
     const arg = managedOf(args[index]);
     if (arg === undefined) return [1]; // bind() throws for it
     const invocations = countOf(arg, binding);
-    if (invocations === null)
-      throw refuse(
-        // In Python: unknown_elements(index, value)
-        `the elements of its binding ${index}, ${binding.value}, are unknown`,
-      );
+    if (invocations === null) throw refuse(messages.unknownElements(index, binding.value));
     return [Math.max(1, Math.ceil(invocations / x))];
   }
 
