@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -175,6 +176,26 @@ FILES["js/src/pyodide/generated.ts"] = (
 export const shippedWheel = () => new URL("../../../dist/{WHEEL}", import.meta.url);
 """
 )
+OPTIONS: list[dict[str, Any]] = WEBGPU["options"]
+NEEDED = {
+    "names": 'a list of names: ["shader-f16"]',
+    "text": "a string",
+    "flag": "a boolean",
+}
+TS_TYPES = {"names": "(Iterable<string> & object)", "text": "string", "flag": "boolean"}
+PY_TYPES = {"names": "Iterable[str]", "text": "str", "flag": "bool"}
+for row in OPTIONS:
+    kind = row["kind"]
+    values = kind if isinstance(kind, list) else []
+    row["needed"] = " or ".join(values) or NEEDED[kind]
+    row["ts"] = " | ".join(map(json.dumps, values)) or TS_TYPES[kind]
+    row["py"] = f"Literal{values}" if values else PY_TYPES[kind]
+    row["nl"], row["doc"] = "\n", " ".join(row["doc"].split())
+    row["told"] = textwrap.fill(
+        row["doc"], 84, initial_indent=" " * 8, subsequent_indent=" " * 8
+    )
+OF_ADAPTER = [row["name"] for row in OPTIONS if row.get("adapter")]
+CHECKS = {row["name"]: [row["kind"], row["needed"]] for row in OPTIONS}
 FILES["js/src/webgpu/device/generated.ts"] = f"""\
 {export("Options of a request by WebGPU's names in its descriptor.", f"REQUEST: {STRINGS}", HINTS["request"])}
 /** WebGPU's limits, by their names in `GPUSupportedLimits`. */
@@ -184,6 +205,14 @@ export const DEFAULT_LIMITS = {{
 {each(WEBGPU["default_limits"], "{_}: Number.POSITIVE_INFINITY,")}
 }};
 export const DEFAULT_FEATURES = {json.dumps(WEBGPU["default_features"])};
+/** Options beside the limits. */
+export interface Options {{
+{each(OPTIONS, "/** {doc} */{nl}{name}?: {ts} | undefined;")}
+}}
+/** The kind of each, and what it must be. */
+export const OPTIONS: Record<string, readonly [kind: string | readonly string[], needed: string]> = {json.dumps(CHECKS)};
+/** Those that requestAdapter() takes. */
+export const OF_ADAPTER: readonly string[] = {json.dumps(OF_ADAPTER)};
 """
 NAMES, NUMBERS_OF_WGSL = WGSL["names"], WGSL["numbers"]
 KNOWN = {
@@ -216,8 +245,9 @@ FILES["py/dlpack_web/_formulas/generated.py"] = "\n".join(
 )
 FILES["py/dlpack_web/_layout/__init__.py"] = f'''\
 # ruff: noqa: N815
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 class DLDeviceType(IntEnum):
     """Types of device, with the names and values of DLPack 1.3 and, from kDLTPU on, of
@@ -240,6 +270,28 @@ class Limits(TypedDict, total=False):
 
 {each(WEBGPU["limits"], "    {_}: float")}
 
+class DeviceOptions(Limits, total=False):
+    """Keyword arguments of `request_device`: the limits of the device by WebGPU's names,
+    in bytes or counts, where math.inf requests the adapter's maximum, and:
+
+{each(OPTIONS, "    {name}{nl}{told}{nl}")}
+    A dict of this type can be passed as `**options`.
+
+    Examples
+    --------
+    >>> options: dlw.webgpu.DeviceOptions = {{"maxBufferSize": 2**28}}
+    >>> device = await dlw.webgpu.request_device(**options)
+    >>> device.gpu.limits.maxBufferSize == 2**28
+    True
+    """
+
+{each(OPTIONS, "    {name}: {py}")}
+
+DeviceOptions.__module__ = "dlpack_web.webgpu"  # where users find it
+
+# Of options, the kind and what each must be; those of an adapter.
+OPTIONS: dict[str, tuple[str | list[str], str]] = {{{each(CHECKS.items(), "{_[0]!r}: ({_[1][0]!r}, {_[1][1]!r}),")}}}
+OF_ADAPTER = {OF_ADAPTER}
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 # What to say of mistakes: see tools/tables/hints.toml.

@@ -9,7 +9,7 @@ array([0., 1., 2.])
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
 from ._backends import default, javascript, owner
 from ._backends import stats as all_stats
@@ -18,7 +18,7 @@ from ._formulas.elementwise import ElementwiseKernel
 from ._formulas.reduction import ReductionKernel
 from ._kernels.batch import Batch, batch
 from ._kernels.kernel import Kernel
-from ._layout import Limits
+from ._layout import DeviceOptions
 from ._layout.dtype import parse_dtype
 from ._layout.text import type_of
 from ._layout.views import extents
@@ -57,22 +57,6 @@ __all__ = [
 ]
 
 
-class DeviceOptions(Limits, total=False):
-    """Keyword arguments of `request_device`, by WebGPU's names: features, powerPreference
-    and label of the device, and its limits. Sizes are bytes; math.inf requests the
-    adapter's maximum. A dict of this type can be passed as `**options`.
-
-    >>> options: dlw.webgpu.DeviceOptions = {"maxBufferSize": 2**28}
-    >>> device = await dlw.webgpu.request_device(**options)
-    >>> device.gpu.limits.maxBufferSize == 2**28
-    True
-    """
-
-    features: Iterable[str]
-    powerPreference: Literal["low-power", "high-performance"]  # noqa: N815
-    label: str
-
-
 @awaited("the device is not requested", "dlw.webgpu.request_device(…)")
 async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
     """A GPUDevice of the browser, or of wgpu, registered for tensors.
@@ -89,9 +73,8 @@ async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
         Limits by WebGPU's names, for example maxBufferSize=2**30 (bytes). Limits that
         you do not name have WebGPU's defaults, except maxBufferSize and
         maxStorageBufferBindingSize, which are the adapter's; on the desktop they are all
-        the adapter's. Also features, a list of WebGPU's names (default: shader-f16,
-        subgroups and timestamp-query, as far as the adapter has them), powerPreference
-        and label.
+        the adapter's. Also features, label and the other options that `DeviceOptions`
+        lists.
 
     Returns
     -------

@@ -1,8 +1,9 @@
 """Generated from tools/tables by `make generate`: do not edit."""
 
 # ruff: noqa: N815
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class DLDeviceType(IntEnum):
@@ -123,6 +124,48 @@ class Limits(TypedDict, total=False):
     minUniformBufferOffsetAlignment: float
 
 
+class DeviceOptions(Limits, total=False):
+    """Keyword arguments of `request_device`: the limits of the device by WebGPU's names,
+    in bytes or counts, where math.inf requests the adapter's maximum, and:
+
+    features
+        WebGPU's names of features that the device must have, e.g. ["shader-f16"].
+        Without the list: shader-f16, subgroups and timestamp-query, as far as the
+        adapter has them.
+
+    powerPreference
+        Which adapter, where there are several.
+
+    label
+        Shown in error messages.
+
+    A dict of this type can be passed as `**options`.
+
+    Examples
+    --------
+    >>> options: dlw.webgpu.DeviceOptions = {"maxBufferSize": 2**28}
+    >>> device = await dlw.webgpu.request_device(**options)
+    >>> device.gpu.limits.maxBufferSize == 2**28
+    True
+    """
+
+    features: Iterable[str]
+    powerPreference: Literal["low-power", "high-performance"]
+    label: str
+
+
+DeviceOptions.__module__ = "dlpack_web.webgpu"  # where users find it
+
+# Of options, the kind and what each must be; those of an adapter.
+OPTIONS: dict[str, tuple[str | list[str], str]] = {
+    "features": ("names", 'a list of names: ["shader-f16"]'),
+    "powerPreference": (
+        ["low-power", "high-performance"],
+        "low-power or high-performance",
+    ),
+    "label": ("text", "a string"),
+}
+OF_ADAPTER = ["powerPreference"]
 DEFAULT_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
 DEFAULT_FEATURES = ("shader-f16", "subgroups", "timestamp-query")
 # What to say of mistakes: see tools/tables/hints.toml.

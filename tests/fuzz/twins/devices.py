@@ -140,8 +140,8 @@ def device(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked of an adapter with these limits and features."""
     asked: dict[str, Any] = {}
 
-    async def adapter_of(preference: Any, *, blocking: bool) -> Any:
-        asked["powerPreference"] = preference
+    async def adapter_of(options: dict[str, Any], *, blocking: bool) -> Any:
+        asked["powerPreference"] = options.get("powerPreference")
         return None
 
     async def device_from(

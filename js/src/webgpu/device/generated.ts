@@ -50,3 +50,21 @@ export const DEFAULT_LIMITS = {
   maxStorageBufferBindingSize: Number.POSITIVE_INFINITY,
 };
 export const DEFAULT_FEATURES = ["shader-f16", "subgroups", "timestamp-query"];
+/** Options beside the limits. */
+export interface Options {
+  /** WebGPU's names of features that the device must have, e.g. ["shader-f16"]. Without the list: shader-f16, subgroups and timestamp-query, as far as the adapter has them. */
+  features?: (Iterable<string> & object) | undefined;
+  /** Which adapter, where there are several. */
+  powerPreference?: "low-power" | "high-performance" | undefined;
+  /** Shown in error messages. */
+  label?: string | undefined;
+}
+/** The kind of each, and what it must be. */
+export const OPTIONS: Record<string, readonly [kind: string | readonly string[], needed: string]> =
+  {
+    features: ["names", 'a list of names: ["shader-f16"]'],
+    powerPreference: [["low-power", "high-performance"], "low-power or high-performance"],
+    label: ["text", "a string"],
+  };
+/** Those that requestAdapter() takes. */
+export const OF_ADAPTER: readonly string[] = ["powerPreference"];

@@ -1,7 +1,7 @@
 /** Generated from tools/tables by `make generate`: do not edit. */
 
-export const anyOption = (): string =>
-  `there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label`;
+export const anyOption = (options: unknown): string =>
+  `there are limits by WebGPU's names, such as maxBufferSize, and ${options}`;
 export const useOption = (name: unknown): string => `use ${name}`;
 export const noOption = (name: unknown, way: unknown): string =>
   `a request of a device has no option ${name}: ${way}`;

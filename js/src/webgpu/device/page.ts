@@ -24,7 +24,7 @@ export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GP
   for (;;) {
     const found = page[PAGE];
     if (found === undefined) {
-      const made = lazy().then(({ requestAll }) => requestAll(options.powerPreference));
+      const made = lazy().then(({ requestAll }) => requestAll(options));
       page[PAGE] = made;
       made.catch(() => remove(made)); // libraries that wait for it get the error too
       const device = await made;

@@ -3,7 +3,15 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import { shared } from "../../core/realm.js";
 import { registered, useDevice } from "./device.js";
-import { DEFAULT_FEATURES, DEFAULT_LIMITS, type LimitName, REQUEST } from "./generated.js";
+import {
+  DEFAULT_FEATURES,
+  DEFAULT_LIMITS,
+  type LimitName,
+  OF_ADAPTER,
+  OPTIONS,
+  type Options,
+  REQUEST,
+} from "./generated.js";
 import * as messages from "./messages.js";
 
 /**
@@ -12,21 +20,10 @@ import * as messages from "./messages.js";
  */
 export type Limits = { [name in LimitName]?: number | undefined };
 
-/** Options of `webgpu.requestDevice`: limits by their WebGPU names, and these few. */
-export interface RequestDeviceOptions extends Limits {
-  /**
-   * `GPUFeatureName`s that the device must have, e.g. ["shader-f16"]. Without the list: shader-f16,
-   * subgroups and timestamp-query, as far as the adapter has them.
-   */
-  features?: (Iterable<string> & object) | undefined;
-  powerPreference?: "low-power" | "high-performance" | undefined;
-  /** Shown in error messages. */
-  label?: string | undefined;
-}
+/** Options of `webgpu.requestDevice`: limits by their WebGPU names, and a few more. */
+export interface RequestDeviceOptions extends Limits, Options {}
 
-type PowerPreference = RequestDeviceOptions["powerPreference"];
-
-async function requestAdapter(powerPreference: PowerPreference) {
+async function requestAdapter(given: Options) {
   const gpu = (globalThis.navigator as Navigator | undefined)?.gpu;
   if (!gpu) {
     throw new DeviceError(
@@ -34,9 +31,10 @@ async function requestAdapter(powerPreference: PowerPreference) {
         "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
     );
   }
-  // Another one fails only for its caller, later, and not for all who share the page's device.
-  const options = PREFERENCES.includes(powerPreference) ? { powerPreference } : {};
-  const adapter = await gpu.requestAdapter(options as GPURequestAdapterOptions);
+  // Others fail only for their caller, later, and not for all who share the page's device.
+  const read = OF_ADAPTER.map((name) => [name, given[name as keyof Options]] as const);
+  const options = read.filter(([name, value]) => value != null && isFit(name, value));
+  const adapter = await gpu.requestAdapter(Object.fromEntries(options));
   if (!adapter) {
     throw new DeviceError(
       "WebGPU found no adapter: the driver may be blocked or missing; see " +
@@ -47,8 +45,8 @@ async function requestAdapter(powerPreference: PowerPreference) {
 }
 
 /** A device with every feature and limit of its adapter: its users cannot add any later. */
-export async function requestAll(powerPreference: PowerPreference): Promise<GPUDevice> {
-  const adapter = await requestAdapter(powerPreference);
+export async function requestAll(options: RequestDeviceOptions): Promise<GPUDevice> {
+  const adapter = await requestAdapter(options);
   const requiredLimits: Record<string, number> = {};
   for (const name in adapter.limits) {
     const limit = limitOf(adapter, name);
@@ -60,8 +58,10 @@ export async function requestAll(powerPreference: PowerPreference): Promise<GPUD
 
 /** The page's device, registered, or one of the caller's own if that lacks an option. */
 export async function fitting(device: GPUDevice, given: RequestDeviceOptions): Promise<GPUDevice> {
-  const options = readRequest(given);
-  if (!(await suffices(device, options))) return requestDevice(options);
+  const request = readRequest(given);
+  if (!(await suffices(device, request))) {
+    return requestDevice({ ...request.options, ...request.limits });
+  }
   useDevice(device);
   return device;
 }
@@ -75,13 +75,13 @@ export async function fittingIfAlive(
   return lost ? undefined : fitting(device, options);
 }
 
-async function suffices(device: GPUDevice, options: Request): Promise<boolean> {
-  const { features, powerPreference, label, ...limits } = options;
+async function suffices(device: GPUDevice, { options, limits }: Request): Promise<boolean> {
+  const { features } = options;
   if (!(features ?? []).every((name) => device.features.has(name))) return false;
   for (const [name, asked] of Object.entries(limits)) {
     if (asked === undefined) continue;
     const most = asked === Number.POSITIVE_INFINITY;
-    const wanted = most ? limitOf(await requestAdapter(powerPreference), name) : asked;
+    const wanted = most ? limitOf(await requestAdapter(options), name) : asked;
     const has = limitOf(device, name);
     // requestDevice() refuses what is no limit.
     if (typeof has !== "number" || typeof wanted !== "number" || wanted < 0) return false;
@@ -104,26 +104,39 @@ async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promi
   return device;
 }
 
-type Request = RequestDeviceOptions & { features?: readonly string[] | undefined };
+interface Request {
+  readonly options: Options & { features?: readonly string[] };
+  /** The rest, which are checked against the adapter's. */
+  readonly limits: Readonly<Record<string, unknown>>;
+}
 
-/** The options, each read once; TypeError for others. Limits are checked against the adapter's. */
-function readRequest(options: RequestDeviceOptions): Request {
-  const { features: given, powerPreference, label, ...limits } = options;
+/** The options, each read once; TypeError for values that are none. */
+function readRequest(given: RequestDeviceOptions): Request {
+  const limits: Record<string, unknown> = { ...given };
+  const options: Record<string, unknown> = {};
+  for (const name in OPTIONS) {
+    options[name] = readOption(name, limits[name]);
+    delete limits[name];
+  }
+  return { options, limits };
+}
+
+function readOption(name: string, given: unknown): unknown {
+  const [kind, needed] = OPTIONS[name] as (typeof OPTIONS)[string];
   const isIterable = typeof given === "object" && Symbol.iterator in Object(given);
-  const features = (isIterable ? [...given] : given) as Request["features"];
-  const refuse = (name: string, needed: string, given: unknown) => {
-    const shown = typeof given === "string" ? `"${given.slice(0, 100)}"` : textOf(given);
-    throw new TypeError(`${name} must be ${needed}, not ${shown}`);
-  };
-  const isList = Array.isArray(features) && features.every((name) => typeof name === "string");
-  if (features != null && !isList) {
-    refuse("features", 'a list of names: ["shader-f16"]', features);
-  }
-  if (powerPreference != null && !PREFERENCES.includes(powerPreference)) {
-    refuse("powerPreference", PREFERENCES.join(" or "), powerPreference);
-  }
-  if (label != null && typeof label !== "string") refuse("label", "a string", label);
-  return { ...limits, features, powerPreference, label };
+  const value = kind === "names" && isIterable ? [...(given as Iterable<unknown>)] : given;
+  if (value == null || isFit(name, value)) return value;
+  const shown = typeof value === "string" ? `"${value.slice(0, 100)}"` : textOf(value);
+  throw new TypeError(`${name} must be ${needed}, not ${shown}`);
+}
+
+/** Whether an option may have that value. */
+function isFit(name: string, value: unknown): boolean {
+  const [kind] = OPTIONS[name] as (typeof OPTIONS)[string];
+  if (kind === "text") return typeof value === "string";
+  if (kind === "flag") return typeof value === "boolean";
+  if (kind !== "names") return kind.includes(value as string);
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 /** The pairs of neighbouring letters of a name, in whichever style it is written. */
@@ -134,7 +147,7 @@ const pairsOf = (name: string) => {
 
 /** What to write for an option that there is not: the name that shares most pairs with it, and half of all at least. */
 function nearest(name: string, limits: object): string {
-  const options = ["features", "powerPreference", "label", ...Object.keys(REQUEST)];
+  const options = [...Object.keys(OPTIONS), ...Object.keys(REQUEST)];
   for (const limit in limits) options.push(limit);
   const pairs = pairsOf(name);
   const shares = options.map((each) => {
@@ -143,17 +156,18 @@ function nearest(name: string, limits: object): string {
   });
   const most = Math.max(...shares);
   const near = options[shares.indexOf(most)] as string;
-  return most < 0.5 ? messages.anyOption() : messages.useOption(REQUEST[near] ?? near);
+  return most < 0.5
+    ? messages.anyOption(Object.keys(OPTIONS).join(", "))
+    : messages.useOption(REQUEST[near] ?? near);
 }
-
-const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
 
 /** Implements `webgpu.requestDevice`. */
 export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
   const example = 'maxBufferSize: 2 ** 30, powerPreference: "high-performance"';
   checkOptions(options, "requestDevice()", null, example);
-  const { features, powerPreference, label, ...limits } = readRequest(options);
-  const adapter = await requestAdapter(powerPreference);
+  const { options: read, limits } = readRequest(options);
+  const { features, label } = read;
+  const adapter = await requestAdapter(read);
   const requiredLimits: Record<string, number> = {};
   const said = Object.entries(limits).filter(([, asked]) => asked !== undefined);
   for (const [name, asked] of Object.entries({ ...DEFAULT_LIMITS, ...Object.fromEntries(said) })) {

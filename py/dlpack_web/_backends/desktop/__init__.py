@@ -86,7 +86,7 @@ class Backend(model.Backend):
         found = self.requested(asked.options)
         if found is not None:
             return found
-        adapter = await wgpu.adapter_of(asked.preference, blocking=blocking)
+        adapter = await wgpu.adapter_of(asked.of_adapter(), blocking=blocking)
         allowed = wgpu.limits(adapter)
         limits = asked.limits(allowed)
         features = asked.features(wgpu.features(adapter))

@@ -215,10 +215,10 @@ def shader_error(error: Exception) -> tuple[int, int, str] | None:
 # --- devices ------------------------------------------------------------------------------
 
 
-async def adapter_of(power_preference: str | None, *, blocking: bool) -> Any:
-    """An adapter; BufferError if there is none."""
+async def adapter_of(asked: dict[str, Any], *, blocking: bool) -> Any:
+    """An adapter; BufferError if there is none. asked: options by WebGPU's names."""
     gpu = wgpu().gpu
-    options = {"power_preference": power_preference} if power_preference else {}
+    options = {re.sub("(?=[A-Z])", "_", name).lower(): x for name, x in asked.items()}
     try:
         if blocking or dawn.is_it(wgpu()):  # its instance is for one thread at a time
             with turn():

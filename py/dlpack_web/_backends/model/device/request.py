@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Container, Iterable
-from typing import Any, NoReturn
+from typing import Any
 
-from ...._layout import DEFAULT_FEATURES, DEFAULT_LIMITS, REQUEST
+from ...._layout import (
+    DEFAULT_FEATURES,
+    DEFAULT_LIMITS,
+    OF_ADAPTER,
+    OPTIONS,
+    REQUEST,
+)
 from ..errors import messages
 
 # With Dawn's: memory of this process as a buffer.
 _WANTED_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")
-_PREFERENCES = ("low-power", "high-performance")
 
 
 class Request:
@@ -22,27 +27,23 @@ class Request:
             options = options | {"features": list(given)}
         self.options = options
         self._limits = dict(options)
-        self._features, self.preference, label = (
-            self._limits.pop(name, None)
-            for name in ("features", "powerPreference", "label")
-        )
-        is_list = isinstance(self._features, list) and all(
-            isinstance(name, str) for name in self._features
-        )
-        if self._features is not None and not is_list:
-            _refuse("features", 'a list of names: ["shader-f16"]', self._features)
-        if self.preference is not None and self.preference not in _PREFERENCES:
-            _refuse("powerPreference", " or ".join(_PREFERENCES), self.preference)
-        if label is not None and not isinstance(label, str):
-            _refuse("label", "a string", label)
-        self.label = label or ""
+        #: The options that are no limits, without None.
+        self.others: dict[str, Any] = {}
+        for name in OPTIONS:
+            value = self._limits.pop(name, None)
+            if value is not None:
+                self.others[name] = _checked(name, value)
+        self.label: str = self.others.get("label", "")
+
+    def of_adapter(self) -> dict[str, Any]:
+        """Those for requesting an adapter."""
+        return {name: self.others[name] for name in OF_ADAPTER if name in self.others}
 
     def features(self, offered: Container[str]) -> list[str]:
         """The features to require of an adapter with those offered."""
-        if self._features is not None:
-            found: list[str] = self._features
-            return found
-        return [name for name in _WANTED_FEATURES if name in offered]
+        wanted = [name for name in _WANTED_FEATURES if name in offered]
+        found: list[str] = self.others.get("features", wanted)
+        return found
 
     def limits(self, allowed: dict[str, int]) -> dict[str, int]:
         """The limits to require, by WebGPU's names, of an adapter with `allowed`."""
@@ -79,11 +80,20 @@ def _nearest(name: str, limits: Iterable[str]) -> str:
         own = _pairs(known)
         return 2 * len(own & pairs) / (len(own) + len(pairs))
 
-    near = max(("features", "powerPreference", "label", *REQUEST, *limits), key=share)
+    near = max((*OPTIONS, *REQUEST, *limits), key=share)
     if share(near) < 0.5:
-        return messages.any_option()
+        return messages.any_option(", ".join(OPTIONS))
     return messages.use_option(REQUEST.get(near, near))
 
 
-def _refuse(name: str, needed: str, given: object) -> NoReturn:
-    raise TypeError(f"{name} must be {needed}, not {given!r}")
+def _checked(name: str, value: Any) -> Any:
+    kind, needed = OPTIONS[name]
+    if kind == "names":
+        fits = isinstance(value, list) and all(isinstance(x, str) for x in value)
+    elif isinstance(kind, list):
+        fits = value in kind
+    else:
+        fits = isinstance(value, str if kind == "text" else bool)
+    if not fits:
+        raise TypeError(f"{name} must be {needed}, not {value!r}")
+    return value

@@ -138,8 +138,8 @@ def wrong_channels(channels: object) -> str:
     return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
 
 
-def any_option() -> str:
-    return "there are limits by WebGPU's names, such as maxBufferSize, and features, powerPreference, label"
+def any_option(options: object) -> str:
+    return f"there are limits by WebGPU's names, such as maxBufferSize, and {options}"
 
 
 def use_option(name: object) -> str:
