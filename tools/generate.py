@@ -65,6 +65,17 @@ for code in TYPES["codes"]:
         widths = bits if numbered else row["bits"]
         NUMBERED.append(f'X({code}, "{name}", {numbered:d}, {widths:#x})')
 
+CONVERSIONS: list[dict[str, Any]] = TYPES["conversions"]
+CONVERTED: dict[str, list[str]] = {}  # what each dtype may become
+DTYPE = {row["name"]: row for row in DTYPES}
+for row in CONVERSIONS:
+    CONVERTED.setdefault(row["from"], []).append(row["to"])
+    ends = [DTYPE[row[end]] for end in ("from", "to")]
+    row["pair"] = ", ".join(f"{end['code']}, {end['bits']}" for end in ends)
+    row.setdefault("numbers", 1)
+NARROWER = {row["from"]: row["to"] for row in CONVERSIONS if row.get("narrows")}
+BECOME = [f"{source} to {' or '.join(to)}" for source, to in CONVERTED.items()]
+
 INSTEAD: dict[str, str] = {}
 for row in HINTS["tensor"]:
     known = INSTEAD.get(row["instead"], "")
@@ -99,6 +110,10 @@ enum {{
  * widths is set if elements of 2^k bits exist; otherwise widths is the bits. */
 #define DLW_DTYPE_CODES(X) \\
 {NEXT.join(NUMBERED)}
+/* X(from_code, from_bits, to_code, to_bits, numbers, convert): the functions that convert
+ * elements, of so many numbers. */
+#define DLW_CONVERSIONS(X) \\
+{each(CONVERSIONS, "X({pair}, {numbers}, {by})", NEXT)}
 #endif
 """
 FILES["js/src/core/generated.ts"] = f"""\
@@ -112,7 +127,12 @@ const {{ Float16Array = Uint16Array }} = globalThis as unknown as {{ Float16Arra
 export const DTYPES = [
 {each(DTYPES, '["{name}", {number}, {bits}{view}],')}
 ] as const;
-"""
+/** What elements may become during a copy. */
+export interface Conversions {{
+{each(((source, " | ".join(map(repr, to))) for source, to in CONVERTED.items()), "{_[0]}: {_[1]};")}
+}}
+export const CONVERSIONS = {json.dumps(CONVERTED)};
+{export("The same, for messages.", "BECOME", ", ".join(BECOME))}{export("For dtypes that WGSL lacks.", f"NARROWER: {STRINGS}", NARROWER)}"""
 FILES["js/src/webgpu/errors/generated.ts"] = export(
     "What lines of other languages have, and the WGSL for it.",
     f"HELP: {STRINGS}",
@@ -292,6 +312,8 @@ DeviceOptions.__module__ = "dlpack_web.webgpu"  # where users find it
 # Of options, the kind and what each must be; those of an adapter.
 OPTIONS: dict[str, tuple[str | list[str], str]] = {{{each(CHECKS.items(), "{_[0]!r}: ({_[1][0]!r}, {_[1][1]!r}),")}}}
 OF_ADAPTER = {OF_ADAPTER}
+# For dtypes that WGSL lacks.
+NARROWER = {NARROWER}
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 # What to say of mistakes: see tools/tables/hints.toml.

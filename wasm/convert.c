@@ -209,23 +209,12 @@ dlw_converter dlw_converter_for(DLDataType from, DLDataType to, int64_t *lanes) 
   *lanes = from.lanes;
   if (from.lanes != to.lanes) return NULL;
   switch (PAIR(from.code, from.bits, to.code, to.bits)) {
-    case PAIR(kDLComplex, 128, kDLComplex, 64):
-      *lanes *= 2;
-      return float64_float32;
-    case PAIR(kDLFloat, 64, kDLFloat, 32):
-      return float64_float32;
-    case PAIR(kDLFloat, 32, kDLFloat, 16):
-      return float32_float16;
-    case PAIR(kDLFloat, 32, kDLBfloat, 16):
-      return float32_bfloat16;
-    case PAIR(kDLFloat, 16, kDLFloat, 32):
-      return float16_float32;
-    case PAIR(kDLBfloat, 16, kDLFloat, 32):
-      return bfloat16_float32;
-    case PAIR(kDLInt, 64, kDLInt, 32):
-      return int64_int32;
-    case PAIR(kDLUInt, 64, kDLUInt, 32):
-      return uint64_uint32;
+#define CASE(from_code, from_bits, to_code, to_bits, numbers, convert) \
+  case PAIR(from_code, from_bits, to_code, to_bits):                   \
+    *lanes *= numbers;                                                 \
+    return convert;
+    DLW_CONVERSIONS(CASE)
+#undef CASE
   }
   return NULL;
 }

@@ -135,4 +135,15 @@ enum {
   X(kDLFloat6_e3m2fn, "float6_e3m2fn", 0, 0x6)           \
   X(kDLFloat4_e2m1fn, "float4_e2m1fn", 0, 0x4)           \
   X(kDLBcomplex, "bcomplex", 1, 0x20)
+/* X(from_code, from_bits, to_code, to_bits, numbers, convert): the functions that
+ * convert elements, of so many numbers. */
+#define DLW_CONVERSIONS(X)                               \
+  X(kDLFloat, 64, kDLFloat, 32, 1, float64_float32)      \
+  X(kDLComplex, 128, kDLComplex, 64, 2, float64_float32) \
+  X(kDLFloat, 32, kDLFloat, 16, 1, float32_float16)      \
+  X(kDLFloat, 32, kDLBfloat, 16, 1, float32_bfloat16)    \
+  X(kDLFloat, 16, kDLFloat, 32, 1, float16_float32)      \
+  X(kDLBfloat, 16, kDLFloat, 32, 1, bfloat16_float32)    \
+  X(kDLInt, 64, kDLInt, 32, 1, int64_int32)              \
+  X(kDLUInt, 64, kDLUInt, 32, 1, uint64_uint32)
 #endif

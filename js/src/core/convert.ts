@@ -1,20 +1,15 @@
+/** Conversions of elements during a copy: those of wasm/convert.c, in JavaScript. */
 import { type DType, laneName, type TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
-
-/** Conversions of elements during a copy: those of wasm/convert.h, in JavaScript. */
-const PAIRS = new Set([
-  "float64 float32",
-  "complex128 complex64",
-  "float32 float16",
-  "float32 bfloat16",
-  "float16 float32",
-  "bfloat16 float32",
-  "int64 int32",
-  "uint64 uint32",
-]);
+import { BECOME, CONVERSIONS, type Conversions } from "./generated.js";
 
 /** The name of a dtype's lanes, which are converted one by one. */
 const laneOf = ({ name }: DType) => laneName(name);
+
+type Pair = { [S in keyof Conversions]: `${S} ${Conversions[S]}` }[keyof Conversions];
+
+const becomes = (name: string): readonly string[] =>
+  Object.hasOwn(CONVERSIONS, name) ? CONVERSIONS[name as keyof Conversions] : [];
 
 /** Whether both are one dtype, packed in one and padded in the other. */
 const repads = (from: DType, to: DType) => from.packed === to.packed && from.flags !== to.flags;
@@ -22,7 +17,7 @@ const repads = (from: DType, to: DType) => from.packed === to.packed && from.fla
 /** Whether there is a conversion between two dtypes. */
 export function canConvert(from: DType, to: DType): boolean {
   const lanes = from.packed >>> 16 === to.packed >>> 16;
-  return repads(from, to) || (lanes && PAIRS.has(`${laneOf(from)} ${laneOf(to)}`));
+  return repads(from, to) || (lanes && becomes(laneOf(from)).includes(laneOf(to)));
 }
 
 /** Why elements cannot be written over others as they are. */
@@ -39,8 +34,7 @@ export function misfitOf(from: DType, to: DType): string {
 export function checkConversion(from: DType, to: DType, what: string): void {
   if (canConvert(from, to)) return;
   throw new UnsupportedError(
-    `${what} cannot become ${to.name} on the way: float64, complex128, int64 and uint64 become half ` +
-      "as wide, float32 becomes float16 or bfloat16 and back; convert the array itself",
+    `${what} cannot become ${to.name} on the way: conversions are ${BECOME}; convert the array itself`,
     { given: from.name, needed: to.name },
   );
 }
@@ -77,7 +71,8 @@ export function convertElements(
     );
     return made;
   }
-  switch (`${laneOf(from)} ${laneOf(to)}`) {
+  const pair = `${laneOf(from)} ${laneOf(to)}` as Pair;
+  switch (pair) {
     case "float32 bfloat16":
       toBfloat16(wordsOf(made), values as Float32Array);
       break;
@@ -94,8 +89,12 @@ export function convertElements(
     case "uint64 uint32":
       narrow(made as Int32Array, values as BigInt64Array, to, what, first);
       break;
-    default:
+    case "float64 float32":
+    case "complex128 complex64":
       (made as Float32Array).set(values as Float64Array); // rounded to nearest, ties to even
+      break;
+    default:
+      pair satisfies never;
   }
   return made;
 }

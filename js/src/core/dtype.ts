@@ -1,6 +1,6 @@
 import { IS_SUBBYTE_TYPE_PADDED } from "./dlpack.js";
 import { textOf, UnsupportedError } from "./errors.js";
-import { DTYPES, type DTypeArrays } from "./generated.js";
+import { type Conversions, DTYPES, type DTypeArrays } from "./generated.js";
 import type { Float16Array } from "./globals.js";
 import { shared } from "./realm.js";
 
@@ -81,17 +81,6 @@ export type HeldBy<A, D extends DTypeName> = A extends Uint8Array | Uint8Clamped
   : A extends ArrayOf<D>
     ? D
     : DTypeOf<A>;
-
-/** Conversions during a copy, as in {@link canConvert} of convert.ts. */
-interface Conversions {
-  float64: "float32";
-  complex128: "complex64";
-  float32: "float16" | "bfloat16";
-  float16: "float32";
-  bfloat16: "float32";
-  int64: "int32";
-  uint64: "uint32";
-}
 
 type Converted<S extends ScalarName> = S extends keyof Conversions ? Conversions[S] : never;
 

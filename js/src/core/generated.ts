@@ -84,3 +84,33 @@ export const DTYPES = [
   ["int4", 0, 4],
   ["uint4", 1, 4],
 ] as const;
+/** What elements may become during a copy. */
+export interface Conversions {
+  float64: "float32";
+  complex128: "complex64";
+  float32: "float16" | "bfloat16";
+  float16: "float32";
+  bfloat16: "float32";
+  int64: "int32";
+  uint64: "uint32";
+}
+export const CONVERSIONS = {
+  float64: ["float32"],
+  complex128: ["complex64"],
+  float32: ["float16", "bfloat16"],
+  float16: ["float32"],
+  bfloat16: ["float32"],
+  int64: ["int32"],
+  uint64: ["uint32"],
+};
+/** The same, for messages. */
+export const BECOME =
+  "float64 to float32, complex128 to complex64, float32 to float16 or bfloat16, float16 to float32, bfloat16 to float32, int64 to int32, uint64 to uint32";
+
+/** For dtypes that WGSL lacks. */
+export const NARROWER: Record<string, string> = {
+  float64: "float32",
+  complex128: "complex64",
+  int64: "int32",
+  uint64: "uint32",
+};

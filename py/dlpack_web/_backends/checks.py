@@ -42,15 +42,6 @@ BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
 _BREAK = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")
 
 
-#: For dtypes that WGSL lacks.
-NARROWER = {
-    "float64": "float32",
-    "complex128": "complex64",
-    "int64": "int32",
-    "uint64": "uint32",
-}
-
-
 def way_to(narrower: str) -> str:
     return f'WGSL has no 64-bit types; upload it with dtype "{narrower}"'
 

@@ -17,12 +17,12 @@ from typing import Any, Literal, NamedTuple
 from .. import _core
 from .._backends.checks import (
     BLANKS,
-    NARROWER,
     fits_half,
     tokens_of,
     way_to,
     with_lines,
 )
+from .._layout import NARROWER
 from .._layout.dtype import dtype_of
 from .._layout.text import type_of
 from .generated import (

@@ -166,6 +166,13 @@ OPTIONS: dict[str, tuple[str | list[str], str]] = {
     "label": ("text", "a string"),
 }
 OF_ADAPTER = ["powerPreference"]
+# For dtypes that WGSL lacks.
+NARROWER = {
+    "float64": "float32",
+    "complex128": "complex64",
+    "int64": "int32",
+    "uint64": "uint32",
+}
 DEFAULT_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
 DEFAULT_FEATURES = ("shader-f16", "subgroups", "timestamp-query")
 # What to say of mistakes: see tools/tables/hints.toml.

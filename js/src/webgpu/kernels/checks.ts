@@ -4,6 +4,7 @@
  */
 import { type DType, laneName } from "../../core/dtype.js";
 import { cut, tagOf, textOf, UnsupportedError } from "../../core/errors.js";
+import { NARROWER } from "../../core/generated.js";
 import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import type { Names } from "../../core/options.js";
@@ -93,13 +94,7 @@ function wayOut(dtype: string, scalar: Scalar): string {
 
 /** The dtype that an upload converts one of 64 bits to. */
 export function narrowed(dtype: string): string | undefined {
-  const narrower: Record<string, string> = {
-    float64: "float32",
-    complex128: "complex64",
-    int64: "int32",
-    uint64: "uint32",
-  };
-  return narrower[laneName(dtype)];
+  return NARROWER[laneName(dtype)];
 }
 
 export const wide = (narrower: string) =>

@@ -9,8 +9,9 @@ from math import ceil
 from operator import mul
 from typing import Any
 
+from ...._layout import NARROWER
 from ...._layout.dtype import DType
-from ...checks import NARROWER, way_to
+from ...checks import way_to
 from ..buffers.buffers import allocate, copy_of
 from ..buffers.slots import Slot
 from ..buffers.views import Part, View, round_up
