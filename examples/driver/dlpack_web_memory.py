@@ -47,7 +47,7 @@ class GPUDevice:
         self.destroyed = True
 
 
-class Record(backends.Record):
+class Device(backends.Device):
     def __init__(
         self, gpu: GPUDevice, compile: Any, options: dict[str, Any] | None = None
     ) -> None:
@@ -116,15 +116,15 @@ class Staged(backends.Staged):
 
 
 class Kernel(backends.Kernel):
-    _record: Record
+    _device: Device
 
     def _compile(self, source: Any) -> None:
         """GPUError is what the GPU refuses: the kernel's fault."""
         try:
-            self.shader = self._record.compile(source.wgsl, source.entry)
+            self.shader = self._device.compile(source.wgsl, source.entry)
         except GPUError as error:
             self.fault = fault_of(
-                self._record, f"compiling {self.what}", error, self.label
+                self._device, f"compiling {self.what}", error, self.label
             )
 
     def _dispatch(self, bound: Any, groups: tuple[int, ...], timestamps: Any) -> None:
@@ -140,7 +140,7 @@ class Kernel(backends.Kernel):
                 view, words = one.back, -(-one.back.nbytes // 4) * 4
                 there = view.slot.buffer.bytes[view.start :]
                 there[:words] = one.slot.buffer.bytes[:words]
-                self._record.count("copied", view.nbytes)
+                self._device.count("copied", view.nbytes)
 
 
 class Batch(backends.Batch):
@@ -151,7 +151,7 @@ class Batch(backends.Batch):
                 one.slot.buffer.bytes[: view.nbytes] = source
                 one.slot.buffer.bytes[view.nbytes :] = 0
                 if view.nbytes:
-                    self._record.count("copied", view.nbytes)
+                    self._device.count("copied", view.nbytes)
             call.kernel.run_bound(call.bound, call.groups)
 
 
@@ -177,11 +177,11 @@ class Memory(backends.Backend):
         found = self.requested(asked.options)
         if found is None:
             gpu = GPUDevice(asked.label, LIMITS | asked.limits(LIMITS))
-            made = Record(gpu, self._compile, asked.options)
+            made = Device(gpu, self._compile, asked.options)
             found = self.register(gpu, lambda: made, asked.options)
         return found.id
 
     def use_device(self, gpu: Any) -> int:
         if not isinstance(gpu, GPUDevice):
             raise TypeError(f"a GPUDevice is needed, not {gpu!r}")
-        return self.register(gpu, lambda: Record(gpu, self._compile)).id
+        return self.register(gpu, lambda: Device(gpu, self._compile)).id

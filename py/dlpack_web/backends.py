@@ -6,7 +6,7 @@ no GPU's API. Pyodide has no drivers, and lacks them.
 
 A driver of a GPU that this process uses derives:
 
-- `Record`, of a device: `make`, `write`, `clear`, `copy`, `stage` (with a `Staged`) and `settle`
+- `Device`, of a GPUDevice: `make`, `write`, `clear`, `copy`, `stage` (with a `Staged`) and `settle`
   do its work, and `errors` and `reason` say which exceptions are the GPU's.
 - `Kernel`: `_compile` gets a `ShaderSource` and sets `fault` (`fault_of`) if the GPU refuses it;
   `_dispatch` runs it with each argument as a `Bound`.
@@ -29,7 +29,7 @@ if sys.platform != "emscripten":
     from ._backends.model.backend import Backend
     from ._backends.model.buffers.slots import Slot
     from ._backends.model.buffers.views import View
-    from ._backends.model.device.device import Record, Staged
+    from ._backends.model.device.device import Device, Staged
     from ._backends.model.device.request import Request
     from ._backends.model.errors.operations import fault_of
     from ._backends.model.kernels.arguments import Bound
@@ -41,8 +41,8 @@ __all__ = [
     "Batch",
     "Bound",
     "Calls",
+    "Device",
     "Kernel",
-    "Record",
     "Recorded",
     "Request",
     "ShaderSource",

@@ -72,7 +72,7 @@ def shared(array):
 def settled(device):
     """The GPU has finished, and memory that it alone held is let go."""
     gc.collect()
-    host.free(desktop.backend.record(device.id))
+    host.free(desktop.backend.registered(device.id))
     gc.collect()
 
 

@@ -398,7 +398,7 @@ def test_threads_share_pools(device):
     row = dlw.webgpu.stats()[device.id]
     from dlpack_web._backends.desktop import idle as pools
 
-    idle = pools.records[device.id].pool._idle
+    idle = pools.devices[device.id].pool._idle
     assert row["idleBytes"] == sum(size * len(kind) for (size, _), kind in idle.items())
 
 

@@ -227,7 +227,7 @@ async def test_times_are_in_ticks_of_the_queue(monkeypatch, device):
 async def test_nothing_is_asked_of_a_device_that_is_known_to_be_lost():
     """The GPU does not say so of every call."""
     gone = await dlw.webgpu.request_device(label="gone")
-    record = idle.records[gone.id]
+    record = idle.devices[gone.id]
     asked = []
     assert attempt(record, "asking", lambda: asked.append(1)) is None
     record.lose("taken away")
@@ -452,7 +452,7 @@ def test_what_was_written_is_gone_when_a_buffer_is_used_again(device):
 async def test_a_device_without_buffers_is_looked_after(device):
     """Before its first buffer, too; and sizes that came once leave nothing behind."""
     other = await dlw.webgpu.request_device(label="without buffers")
-    pool = idle.records[other.id].pool
+    pool = idle.devices[other.id].pool
     idle.drop_idle()
     for count in (10_000, 20_000, 30_000):
         dlw.empty(count, device=other).release()

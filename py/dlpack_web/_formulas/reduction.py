@@ -216,12 +216,12 @@ class ReductionKernel:
         if count == 0:
             return
         key = _key(given, axes)
-        known = self._prepared.get(key)
-        passes = known or self._prepare(given, axes, count)
+        cached = self._prepared.get(key)
+        passes = cached or self._prepare(given, axes, count)
         try:
             self._run_passes(passes, given, outputs, options)
         except BaseException:
-            if known is None:
+            if cached is None:
                 for one in passes:
                     one.sizes.release()
             raise

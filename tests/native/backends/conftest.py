@@ -41,7 +41,7 @@ else:
     def _memory(monkeypatch):
         """The default backend; other tests find none of its devices."""
         monkeypatch.setattr(_backends, "_default", MEMORY)
-        _backends.owners.update(dict.fromkeys(MEMORY.records, MEMORY))
+        _backends.owners.update(dict.fromkeys(MEMORY.devices, MEMORY))
         yield
-        for device_id in MEMORY.records:
+        for device_id in MEMORY.devices:
             del _backends.owners[device_id]

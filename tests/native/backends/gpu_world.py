@@ -19,13 +19,13 @@ class _Counts:
     staged = gpu_bytes = 0
 
 
-def _stage(self, what, copies, *args, stage=memory_driver.Record.stage):
+def _stage(self, what, copies, *args, stage=memory_driver.Device.stage):
     _Counts.staged += 1
     _Counts.gpu_bytes += sum(length for *_, length in copies)
     return stage(self, what, copies, *args)
 
 
-memory_driver.Record.stage = _stage
+memory_driver.Device.stage = _stage
 
 
 def start_counting():

@@ -9,7 +9,7 @@ import pytest
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from dlpack_web_memory import GPUError, Record
+from dlpack_web_memory import Device, GPUError
 
 import dlpack_web as dlw
 from dlpack_web._files import local
@@ -30,7 +30,7 @@ async def test_an_upload_that_ends_early_is_not_seen_as_whole(
             done = []
 
             def write(
-                self, buffer, offset, memory, plain=Record.write, last=last, done=done
+                self, buffer, offset, memory, plain=Device.write, last=last, done=done
             ):
                 if len(done) == last:
                     raise error("no more")
@@ -38,7 +38,7 @@ async def test_an_upload_that_ends_early_is_not_seen_as_whole(
                 plain(self, buffer, offset, memory)
 
             with monkeypatch.context() as patch:
-                patch.setattr(Record, "write", write)
+                patch.setattr(Device, "write", write)
                 try:
                     there.write(array + 1)
                     raised = False
@@ -59,7 +59,7 @@ async def test_a_file_waits_only_for_tensors_that_may_wait(dtype, device, monkey
     """Pieces of whole words are smaller than PIECE, and not by elements of any size."""
     settled = []
     monkeypatch.setattr(local, "PIECE", 512)
-    monkeypatch.setattr(Record, "settle", lambda record: settled.append(record))
+    monkeypatch.setattr(Device, "settle", lambda record: settled.append(record))
     step = dlw.DType(dtype).itemsize
     for size in *range(1, 44), *range(320, 345), 512, 513, 1000:
         file = io.BytesIO()

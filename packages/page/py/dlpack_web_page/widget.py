@@ -24,9 +24,9 @@ if sys.platform == "emscripten":
         name="dlpack_web_page.widget",
     )
 
+from ._page.device import type_of
 from ._page.host import Host
 from ._page.kernel import fact_of
-from ._page.record import type_of
 from ._page.tensors import Tensors
 
 try:

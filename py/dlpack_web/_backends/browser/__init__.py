@@ -205,9 +205,9 @@ class Kernel:
 
 
 def kernel(source: ShaderSource, device_id: int) -> Kernel:
-    *facts, parts, params = source
+    *fields, parts, params = source
     shown = [each and options(each._asdict() | {"text": str(each)}) for each in params]
-    given = *facts, device_id, js_list(parts), js_list(shown) if params else None
+    given = *fields, device_id, js_list(parts), js_list(shown) if params else None
     return Kernel(invoke(calls().kernels.kernel, site(), *given))
 
 
@@ -350,8 +350,8 @@ def _handle_of(x: object) -> Any:
     """The package's JavaScript object, or a proxy over its link; None for other
     objects."""
     api = sys.modules.get("webgpu.webgpu_api")
-    known = api is not None and isinstance(x, api.BaseWebGPUHandle)
-    return getattr(x, "handle", None) if known else None
+    is_handle = api is not None and isinstance(x, api.BaseWebGPUHandle)
+    return getattr(x, "handle", None) if is_handle else None
 
 
 def _device_of(buffer: Any) -> Any:

@@ -14,12 +14,12 @@ from typing import Any
 from ..._core import Tensor
 from ..._layout.dtype import DType
 from ..model import backend as model
-from ..model.buffers.slots import taken
+from ..model.buffers.slots import exposed
 from ..model.buffers.views import View
-from ..model.device import device
+from ..model.device.device import Device as ModelDevice
 from ..model.device.request import Request
 from . import host, idle, wgpu
-from .device import Record
+from .device import Device
 from .images import from_image
 from .kernel import Batch, Kernel
 
@@ -29,12 +29,12 @@ class Backend(model.Backend):
 
     def __init__(self) -> None:
         super().__init__()
-        self.records = idle.records
+        self.devices = idle.devices
 
     def ready(self) -> None:
         wgpu.wgpu()
 
-    # --- facts ------------------------------------------------------------------------
+    # --- features and statistics ------------------------------------------------------
 
     def features(self) -> dict[str, Any]:
         found: dict[str, Any] = {"browser": False}
@@ -76,12 +76,10 @@ class Backend(model.Backend):
 
     def request_device_blocking(self, options: dict[str, Any]) -> int:
         request = self._request(options, blocking=True)
-        found: device.Record = super().block_on(request)
+        found: ModelDevice = super().block_on(request)
         return found.id
 
-    async def _request(
-        self, options: dict[str, Any], *, blocking: bool
-    ) -> device.Record:
+    async def _request(self, options: dict[str, Any], *, blocking: bool) -> ModelDevice:
         asked = Request(options)
         found = self.requested(asked.options)
         if found is not None:
@@ -94,7 +92,7 @@ class Backend(model.Backend):
             adapter, asked.label, features, limits, blocking=blocking
         )
         found = self.register(
-            gpu, lambda: Record(gpu, allowed, asked.options), asked.options
+            gpu, lambda: Device(gpu, allowed, asked.options), asked.options
         )
         if found.gpu is not gpu:  # another request was faster
             gpu.destroy()
@@ -103,21 +101,21 @@ class Backend(model.Backend):
     def use_device(self, gpu: Any) -> int:
         if not isinstance(gpu, wgpu.wgpu().GPUDevice):
             raise TypeError(f"a wgpu.GPUDevice is needed, not {gpu!r}")
-        return self.register(gpu, lambda: Record(gpu)).id
+        return self.register(gpu, lambda: Device(gpu)).id
 
     def register(
         self,
         gpu: Any,
-        make: Callable[[], device.Record],
+        make: Callable[[], ModelDevice],
         options: dict[str, Any] | None = None,
-    ) -> device.Record:
+    ) -> ModelDevice:
         idle.start()
         return super().register(gpu, make, options)
 
     # --- tensors ----------------------------------------------------------------------
 
     def share(self, tensor: Tensor, device_id: int) -> Tensor:
-        return host.share(tensor, self.record(device_id))
+        return host.share(tensor, self.registered(device_id))
 
     def on_host(self, tensor: Tensor) -> Tensor:
         self.ready()
@@ -128,7 +126,7 @@ class Backend(model.Backend):
     async def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int
     ) -> Tensor:
-        return from_image(self.record(device_id), source, dtype, channels)
+        return from_image(self.registered(device_id), source, dtype, channels)
 
     # --- GPUBuffers -------------------------------------------------------------------
 
@@ -141,7 +139,7 @@ class Backend(model.Backend):
         self.ready()
         view = View(tensor)
         view.check_row_major()
-        return taken(view.slot)
+        return exposed(view.slot)
 
 
 backend = Backend()

@@ -6,14 +6,14 @@ from typing import Any
 
 from ..model.buffers.pool import COPY_DST, MAP_READ
 from ..model.buffers.slots import Slot
-from ..model.device import device
+from ..model.device import device as model
 from ..model.errors.operations import attempt
 from . import dawn, idle, wgpu
 
 _ZEROS = bytes(4096)
 
 
-class Record(device.Record):
+class Device(model.Device):
     def __init__(
         self,
         gpu: Any,
@@ -178,11 +178,11 @@ fn main() {
 }"""
 
 
-class Staged(device.Staged):
-    def __init__(self, owner: Record, nbytes: int) -> None:
+class Staged(model.Staged):
+    def __init__(self, owner: Device, nbytes: int) -> None:
         """A buffer for so many bytes. Powers of two can be reused for more reads;
         nothing reads the bytes after the elements."""
-        self.record, self.nbytes = owner, nbytes
+        self.device, self.nbytes = owner, nbytes
         size = min(1 << (nbytes - 1).bit_length(), owner.limits["maxBufferSize"])
         usage = MAP_READ | COPY_DST
         found = owner.pool.take(size, usage)
@@ -199,13 +199,13 @@ class Staged(device.Staged):
     def map(self, what: str) -> None:
         # Not map_async(MapMode.READ), which would submit again.
         self.mapped = attempt(
-            self.record,
+            self.device,
             what,
             lambda: self.buffer.map_async("READ_NOSYNC", 0, self.nbytes),
         )
 
     def wait(self) -> None:
-        attempt(self.record, "reading back", self.mapped.sync_wait)
+        attempt(self.device, "reading back", self.mapped.sync_wait)
 
     async def finish(self) -> None:
         """DeviceLostError if the device is destroyed meanwhile, because wgpu-py never
@@ -220,13 +220,13 @@ class Staged(device.Staged):
             while not waiting.done():
                 await asyncio.wait([waiting], timeout=0.2)
                 if not waiting.done():
-                    self.record.check_alive()
+                    self.device.check_alive()
             try:
                 waiting.result()
             except RuntimeError as error:
-                self.record.check_alive()
+                self.device.check_alive()
                 raise BufferError(
-                    f"reading back failed on {self.record}: {error}"
+                    f"reading back failed on {self.device}: {error}"
                 ) from error
         finally:
             waiting.cancel()
@@ -237,4 +237,4 @@ class Staged(device.Staged):
 
     def end(self) -> None:
         self.buffer.unmap()
-        self.record.pool.give(self.buffer, 0)
+        self.device.pool.give(self.buffer, 0)

@@ -21,14 +21,14 @@ from ..model.buffers.slots import Slot, faults_of
 from ..model.buffers.views import View, step_of
 from ..model.errors.operations import ask, attempt
 from . import dawn
-from .device import Record
+from .device import Device
 
 
 class _Piece:
     """CPU memory that a device uses."""
 
-    def __init__(self, record: Record, memory: Any) -> None:
-        self.record, self.nbytes = record, len(memory)
+    def __init__(self, device: Device, memory: Any) -> None:
+        self.device, self.nbytes = device, len(memory)
         self.start = ctypes.addressof(memory)
         #: Held by the GPUBuffer until the GPU has finished with it.
         self.memory = weakref.ref(memory)
@@ -48,19 +48,19 @@ class _Piece:
 
     def is_of(self, other: "_Piece") -> bool:
         """Whether both are the same memory on the same device."""
-        mine = self.record, self.start, self.nbytes
-        return mine == (other.record, other.start, other.nbytes)
+        mine = self.device, self.start, self.nbytes
+        return mine == (other.device, other.start, other.nbytes)
 
 
 _pieces: list[_Piece] = []
 _TRIES, _WAIT_S = 10_000, 0.0005  # the GPU is idle then, and one try suffices
 
 
-def share(tensor: _core.Tensor, record: Any) -> _core.Tensor:
+def share(tensor: _core.Tensor, device: Any) -> _core.Tensor:
     """A WebGPU tensor over the memory of a CPU tensor; CopyError says what prevents it."""
-    record.check_alive()
-    memory = _memory_of(record, tensor)
-    slot = _slot_over(_Piece(record, memory), memory)
+    device.check_alive()
+    memory = _memory_of(device, tensor)
+    slot = _slot_over(_Piece(device, memory), memory)
     assert slot.hosts is not None
     dtype = tensor._dtype
     slot.hosts.setdefault((dtype, tensor.padded), _core.from_dlpack(tensor))
@@ -77,15 +77,15 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
             f"moving {view} to the CPU copies it: its memory is not shared host memory of "
             "that dtype"
         )
-    view.record.settle()
-    ask(view.record, [view.part().fault()])
+    view.device.settle()
+    ask(view.device, [view.part().fault()])
     return _core._view(host, view.shape, tensor.strides, int(view.start / view.step))
 
 
-def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
+def _memory_of(device: Device, tensor: _core.Tensor) -> Any:
     """The bytes of a tensor as a ctypes array, if a device can use them in place."""
-    step = dawn.host_alignment(record.gpu)
-    what = f"moving a tensor from cpu to webgpu:{record.id} copies it"
+    step = dawn.host_alignment(device.gpu)
+    what = f"moving a tensor from cpu to webgpu:{device.id} copies it"
     if step is None:
         raise CopyError(
             f"{what}: only wgpudawn can share host memory, on a device with the feature "
@@ -117,33 +117,33 @@ def _slot_over(piece: _Piece, memory: Any) -> Slot:
     """The slot of the one GPUBuffer over this memory."""
     found = _claim(piece)
     if found is not None and found.is_gone():
-        free(found.record)  # the GPU may still use what was released
+        free(found.device)  # the GPU may still use what was released
         found = _claim(piece)
     if found is None:
         return _make(piece, memory)
     buffer = found.buffer() if found.buffer is not None else None
     if buffer is None or not found.is_of(piece):
-        there = f"{found.nbytes} bytes from {found.start:#x} on {found.record}"
+        there = f"{found.nbytes} bytes from {found.start:#x} on {found.device}"
         raise CopyError(
             f"{piece.nbytes} bytes from {piece.start:#x} cannot be shared with "
-            f"{piece.record}: {there} are already shared, and overlapping memory can be "
+            f"{piece.device}: {there} are already shared, and overlapping memory can be "
             "shared only once; take views of that tensor, or release it first"
         )
     slot = found.slot() if found.slot is not None else None
     return slot if slot is not None else _slot_of(found, buffer)
 
 
-def free(record: Record) -> None:
+def free(device: Device) -> None:
     """Waits, up to a limit, until the GPU has released the memory of all dropped
     buffers."""
-    record.settle()
-    gone = [each for each in _pieces if each.record is record and each.is_gone()]
-    attempt(record, "freeing memory", lambda: dawn.free_host_memory(record.gpu))
+    device.settle()
+    gone = [each for each in _pieces if each.device is device and each.is_gone()]
+    attempt(device, "freeing memory", lambda: dawn.free_host_memory(device.gpu))
     for _ in range(_TRIES):
         if all(each.memory() is None for each in gone):
             return
         time.sleep(_WAIT_S)
-        record.check_alive()  # asks the device
+        device.check_alive()  # asks the device
 
 
 def _claim(piece: _Piece) -> _Piece | None:
@@ -168,12 +168,12 @@ def _forget(piece: _Piece) -> None:
 
 
 def _make(piece: _Piece, memory: Any) -> Slot:
-    record = piece.record
+    device = piece.device
     try:
         buffer = attempt(
-            record,
+            device,
             f"sharing {piece.nbytes} bytes of host memory",
-            lambda: dawn.buffer_over(record.gpu, memory, record.usage),
+            lambda: dawn.buffer_over(device.gpu, memory, device.usage),
         )
     except BaseException as error:
         _forget(piece)
@@ -186,7 +186,7 @@ def _make(piece: _Piece, memory: Any) -> Slot:
 
 def _slot_of(piece: _Piece, buffer: Any) -> Slot:
     faults = faults_of(buffer)
-    slot = Slot(piece.record, buffer, own=False, used=piece.nbytes, faults=faults)
+    slot = Slot(piece.device, buffer, own=False, used=piece.nbytes, faults=faults)
     slot.hosts = {}
     piece.slot = weakref.ref(slot)
     return slot

@@ -5,11 +5,11 @@ import time
 from contextlib import suppress
 from queue import SimpleQueue
 
-from ..model.device.device import Record
+from ..model.device.device import Device
 from . import wgpu
 
 #: The desktop's devices, by id.
-records: dict[int, Record] = {}
+devices: dict[int, Device] = {}
 
 _IDLE_S = 10.0  # after so long without any use, all of them go
 
@@ -30,13 +30,13 @@ def wake() -> None:
 def drop_idle() -> bool:
     """Destroys the idle buffers of devices whose pools were not used since the last
     call. Returns whether others remain; if not, the thread may sleep."""
-    for record in [*records.values()]:
-        if not record.is_lost() and not record.pool.used:
+    for device in [*devices.values()]:
+        if not device.is_lost() and not device.pool.used:
             with suppress(*wgpu.failures()):
-                record.pool.trim(0)
-        record.pool.used = False
+                device.pool.trim(0)
+        device.pool.used = False
     _waiting.clear()  # first: what is given back after it wakes the thread
-    if not any(record.pool.idle_bytes for record in [*records.values()]):
+    if not any(device.pool.idle_bytes for device in [*devices.values()]):
         return False
     _waiting.append(True)
     return True
@@ -45,8 +45,8 @@ def drop_idle() -> bool:
 def _watch() -> None:
     while True:
         _given.get()
-        for record in [*records.values()]:
-            record.pool.used = False
+        for device in [*devices.values()]:
+            device.pool.used = False
         time.sleep(_IDLE_S)
         while drop_idle():
             time.sleep(_IDLE_S)

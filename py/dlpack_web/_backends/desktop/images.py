@@ -9,7 +9,7 @@ from ... import _core
 from ..._layout.dtype import Array, DType
 from ..._layout.text import type_of
 from ..model.buffers.transfer import upload
-from ..model.device.device import Record
+from ..model.device.device import Device
 from ..model.errors import messages
 from ..model.errors.operations import attempt
 from . import wgpu
@@ -23,11 +23,11 @@ _ORIENTATION = 0x0112  # a tag of EXIF
 
 
 def from_image(
-    record: Record, source: Any, dtype: DType, channels: int
+    device: Device, source: Any, dtype: DType, channels: int
 ) -> _core.Tensor:
     """The pixels of an image, by rows, in a tensor of shape (height, width,
     channels)."""
-    record.check_alive()
+    device.check_alive()
     if dtype not in ("uint8", "float32"):
         raise BufferError(
             f"an image as {dtype} is not supported: use uint8 (0 to 255) or float32 (0 to "
@@ -38,7 +38,7 @@ def from_image(
     import numpy as np
 
     _core._check_mask(source)
-    pixels = _pixels(record, source)
+    pixels = _pixels(device, source)
     height, width = pixels.shape[:2]
     if height == 0 or width == 0:
         raise BufferError(
@@ -48,15 +48,15 @@ def from_image(
     pixels = np.ascontiguousarray(pixels[..., :channels])
     if dtype == "float32":
         pixels = pixels.astype("f4") / np.float32(255)
-    return upload(_core.from_buffer(pixels), record, dtype)
+    return upload(_core.from_buffer(pixels), device, dtype)
 
 
-def _pixels(record: Record, source: Any) -> Array:
+def _pixels(device: Device, source: Any) -> Array:
     """Bytes of shape (height, width, 4), not premultiplied."""
     import numpy as np
 
     if isinstance(source, wgpu.wgpu().GPUTexture):
-        return _of_texture(record, source)
+        return _of_texture(device, source)
     if callable(getattr(source, "convert", None)) and hasattr(source, "getbands"):
         return _of_pillow(source)
     if not isinstance(source, np.ndarray):
@@ -106,7 +106,7 @@ def _of_pillow(image: Any) -> Array:
     return pixels
 
 
-def _of_texture(record: Record, texture: Any) -> Array:
+def _of_texture(device: Device, texture: Any) -> Array:
     import numpy as np
 
     order = _FORMATS.get(texture.format)
@@ -119,14 +119,14 @@ def _of_texture(record: Record, texture: Any) -> Array:
             f"{texture.format} with usage {int(texture.usage)}, {texture.dimension}, of "
             f"{layers} and {texture.sample_count}"
         )
-    if wgpu.device_of(texture) is not record.gpu:
-        raise BufferError(f"the GPUTexture belongs to another device, not to {record}")
+    if wgpu.device_of(texture) is not device.gpu:
+        raise BufferError(f"the GPUTexture belongs to another device, not to {device}")
 
     def read() -> Any:
-        wgpu.refuse_destroyed(record.gpu, texture)
-        return record.gpu.queue.read_texture(
+        wgpu.refuse_destroyed(device.gpu, texture)
+        return device.gpu.queue.read_texture(
             {"texture": texture}, {"bytes_per_row": 4 * width}, (width, height, 1)
         )
 
-    memory = attempt(record, "reading a GPUTexture", read)
+    memory = attempt(device, "reading a GPUTexture", read)
     return np.frombuffer(memory, np.uint8).reshape(height, width, 4)[..., order]

@@ -14,14 +14,14 @@ from ..model.kernels.arguments import Bound, layout_entries
 from ..model.kernels.batch import Ready
 from ..model.kernels.wgsl import help_for, place_in
 from . import wgpu
-from .device import Record
+from .device import Device
 
 _QUERY_RESOLVE = 0x200
 _KEPT_GROUPS = 8  # bind groups, because making one costs as much as the rest of a run
 
 
 class Kernel(kernel.Kernel):
-    _record: Record
+    _device: Device
 
     def _compile(self, source: ShaderSource) -> None:
         self._groups: dict[tuple[Any, ...], Any] = {}
@@ -29,15 +29,15 @@ class Kernel(kernel.Kernel):
             self._build(source.wgsl, source.entry)
         except wgpu.errors() as error:
             what = f"compiling {self.what}"
-            refused = refusal(self._record, what, error)
+            refused = refusal(self._device, what, error)
             if isinstance(refused, DeviceLostError):
                 raise refused from None
             text, line = _explain(source, error)
-            told = f"{what} failed on {self._record}: {text}"
+            told = f"{what} failed on {self._device}: {text}"
             self.fault = Fault(told, self.label, line)
 
     def _build(self, wgsl: str, entry: str) -> None:
-        gpu, bindings = self._record.gpu, self._shader.bindings
+        gpu, bindings = self._device.gpu, self._shader.bindings
         module = gpu.create_shader_module(label=self.label, code=wgsl)
         layout: Any = "auto"
         if bindings is not None:
@@ -53,11 +53,11 @@ class Kernel(kernel.Kernel):
             self._layout = self.pipeline.get_bind_group_layout(0)
 
     async def time(self, counts: Counts, args: Arguments) -> float:
-        record = self._record
-        record.check_alive()
-        if "timestamp-query" not in record.features:
+        device = self._device
+        device.check_alive()
+        if "timestamp-query" not in device.features:
             return await super().time(counts, args)
-        what, gpu = "reading the GPU's time", record.gpu
+        what, gpu = "reading the GPU's time", device.gpu
 
         def make() -> tuple[Any, Any, Any]:
             return (
@@ -66,13 +66,13 @@ class Kernel(kernel.Kernel):
                 gpu.create_buffer(size=16, usage=MAP_READ | COPY_DST),
             )
 
-        queries, resolved, staging = attempt(record, what, make)
+        queries, resolved, staging = attempt(device, what, make)
         writes = {
             "query_set": queries,
             "beginning_of_pass_write_index": 0,
             "end_of_pass_write_index": 1,
         }
-        ask(record, [self._run(counts, args, writes)])
+        ask(device, [self._run(counts, args, writes)])
 
         def read() -> Any:
             encoder = gpu.create_command_encoder()
@@ -81,14 +81,14 @@ class Kernel(kernel.Kernel):
             gpu.queue.submit([encoder.finish()])
             return staging.map_async("READ_NOSYNC", 0, 16)
 
-        await wgpu.finish(attempt(record, what, read))
+        await wgpu.finish(attempt(device, what, read))
         begin, end = staging.read_mapped().cast("Q")
         return float(end - begin) * wgpu.tick(gpu) / 1e6
 
     def _dispatch(
         self, bound: Sequence[Bound], groups: Counts, timestamps: Any
     ) -> None:
-        gpu = self._record.gpu
+        gpu = self._device.gpu
         encoder = gpu.create_command_encoder()
         options = {"timestamp_writes": timestamps} if timestamps else {}
         self.encode(encoder, bound, groups, self.group(bound), options)
@@ -114,7 +114,7 @@ class Kernel(kernel.Kernel):
                 encoder.copy_buffer_to_buffer(
                     one.slot.buffer, 0, view.slot.buffer, view.start, length
                 )
-                self._record.count("copied", view.nbytes)
+                self._device.count("copied", view.nbytes)
 
     def group(self, bound: Sequence[Bound]) -> Any:
         key = tuple((one.slot.buffer, one.offset, one.size) for one in bound)
@@ -124,7 +124,7 @@ class Kernel(kernel.Kernel):
         entries = [
             {"binding": i, "resource": one.resource()} for i, one in enumerate(bound)
         ]
-        group = self._record.gpu.create_bind_group(layout=self._layout, entries=entries)
+        group = self._device.gpu.create_bind_group(layout=self._layout, entries=entries)
         # The owner may free a borrowed buffer, and a cached group would keep it.
         if all(one.slot.own for one in bound):
             self._groups[key] = group
@@ -137,10 +137,10 @@ class Kernel(kernel.Kernel):
 class Batch(batch.Batch):
     """One submit for all of the calls."""
 
-    _record: Record
+    _device: Device
 
     def _submit(self, calls: Sequence[Ready]) -> Fault | None:
-        gpu = self._record.gpu
+        gpu = self._device.gpu
         try:
             with wgpu.turn():
                 encoder = gpu.create_command_encoder()
@@ -154,7 +154,7 @@ class Batch(batch.Batch):
     def _blame(self, calls: Sequence[Ready], error: Exception) -> Fault:
         """The fault of the first call that the GPU refuses alone. Commands that dispatch
         nothing are checked just the same."""
-        record, gpu = self._record, self._record.gpu
+        device, gpu = self._device, self._device.gpu
         for call in calls:
             try:
                 with wgpu.turn():
@@ -165,19 +165,19 @@ class Batch(batch.Batch):
                     compute.end()
                     gpu.queue.submit([encoder.finish()])
             except wgpu.errors() as own:
-                fault = fault_of(record, call.kernel.what, own, call.kernel.label)
+                fault = fault_of(device, call.kernel.what, own, call.kernel.label)
                 fault.call = call.place
                 return fault
-        return fault_of(record, "a batch of kernels", error)
+        return fault_of(device, "a batch of kernels", error)
 
     def _encode(self, encoder: Any, call: Ready) -> None:
-        record = self._record
+        device = self._device
         for view, one in call.copies:
             staging, words = one.slot.buffer, round_up(view.nbytes, 4)
             if view.nbytes > 0:
                 copied = view.slot.buffer, view.start, staging, 0, view.nbytes
-                record.encode_copy(encoder, *copied)
-                record.count("copied", view.nbytes)
+                device.encode_copy(encoder, *copied)
+                device.count("copied", view.nbytes)
             # The shader may have written to the padding in an earlier run.
             if one.written and one.size > words:
                 encoder.clear_buffer(staging, words, one.size - words)

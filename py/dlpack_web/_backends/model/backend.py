@@ -10,10 +10,10 @@ from ..._layout.dtype import DType
 from .. import javascript, owners
 from ..checks import NO_JSPI, ShaderSource, Tensors
 from .buffers.buffers import adopt, allocate
-from .buffers.slots import slot_of, slots, taken
+from .buffers.slots import exposed, slot_of, slots
 from .buffers.transfer import read, read_blocking, upload, write
 from .buffers.views import View, round_up, step_of
-from .device.device import Record, new_id
+from .device.device import Device, new_id
 from .errors import messages
 from .kernels.batch import Calls
 from .kernels.kernel import Kernel
@@ -25,7 +25,7 @@ _registering = threading.RLock()
 class Backend:
     """What dlpack_web needs of its environment: `make generate` writes the types of the
     methods that the browser has, too, to ../interface.pyi. A driver adds how devices are
-    requested, and their records, kernels and batches. What it does not add is refused.
+    requested, and their devices, kernels and batches. What it does not add is refused.
     Devices are identified by their ids; the caller owns the tensors that are returned."""
 
     kernel_type: type[Kernel]
@@ -40,18 +40,18 @@ class Backend:
 
     def __init__(self) -> None:
         #: Devices by id. Ids stay valid: none is removed.
-        self.records: dict[int, Record] = {}
+        self.devices: dict[int, Device] = {}
 
     def ready(self) -> None:
         """BufferError: what this backend needs is missing."""
 
-    # --- facts ------------------------------------------------------------------------
+    # --- features and statistics ------------------------------------------------------
 
     def features(self) -> dict[str, Any]:
         raise NotImplementedError
 
     def is_loaded(self) -> bool:
-        return bool(self.records)
+        return bool(self.devices)
 
     def can_block(self) -> bool:
         return True
@@ -67,31 +67,32 @@ class Backend:
     def stats(self) -> list[dict[str, Any]]:
         """Statistics of each device, in the order of their ids."""
         self.ready()
-        return [self._row(record) for record in [*self.records.values()]]
+        return [self._row(device) for device in [*self.devices.values()]]
 
-    def _row(self, record: Record) -> dict[str, Any]:
-        found = [slot for slot in [*slots.values()] if slot.record is record]
-        moved = "up", "down", "copied", "copies", "taken"
+    def _row(self, device: Device) -> dict[str, Any]:
+        found = [slot for slot in [*slots.values()] if slot.device is device]
+        moved = "up", "down", "copied", "copies"
         return {
-            "device": f"webgpu:{record.id}",
-            "lost": record.lost if record.is_lost() else None,
+            "device": f"webgpu:{device.id}",
+            "lost": device.lost if device.is_lost() else None,
             "buffers": len(found),
             "bytes": sum(slot.buffer.size for slot in found),
-            "idleBytes": record.pool.idle_bytes,
-            "created": record.pool.created,
-            "reused": record.pool.reused,
-            **{name: getattr(record, name) for name in moved},
+            "idleBytes": device.pool.idle_bytes,
+            "created": device.pool.created,
+            "reused": device.pool.reused,
+            **{name: getattr(device, name) for name in moved},
+            "taken": device.exposed,
         }
 
     # --- devices ----------------------------------------------------------------------
 
-    def record(self, device_id: int) -> Record:
-        """The record with an id; BufferError lists the registered ones."""
+    def registered(self, device_id: int) -> Device:
+        """The device with an id; BufferError lists the registered ones."""
         self.ready()
-        found = self.records.get(device_id)
+        found = self.devices.get(device_id)
         if found is not None:
             return found
-        there = ", ".join(f"webgpu:{each}" for each in [*self.records])
+        there = ", ".join(f"webgpu:{each}" for each in [*self.devices])
         raise BufferError(
             messages.not_registered(device_id, there)
             if there
@@ -102,57 +103,57 @@ class Backend:
     def register(
         self,
         gpu: Any,
-        make: Callable[[], Record],
+        make: Callable[[], Device],
         options: dict[str, Any] | None = None,
-    ) -> Record:
-        """The record of a device; the same object keeps its id. options: those of a
-        request; if another request with them was faster, the result is its record."""
-        for record in [*self.records.values()]:
-            record.is_lost()
-        found = self._registered(gpu, options)
+    ) -> Device:
+        """A GPUDevice, registered; the same object keeps its id. options: those of a request;
+        if another request with them was faster, the result is its device."""
+        for device in [*self.devices.values()]:
+            device.is_lost()
+        found = self._matching(gpu, options)
         if found is not None:
             return found
         made = make()
         with _registering:
-            found = self._registered(gpu, options)
+            found = self._matching(gpu, options)
             if found is not None:
                 return found
             made.id = new_id()
-            self.records[made.id], owners[made.id] = made, self
+            self.devices[made.id], owners[made.id] = made, self
             return made
 
-    def _registered(self, gpu: Any, options: dict[str, Any] | None) -> Record | None:
-        records = [*self.records.values()]
-        same = next((record for record in records if record.gpu is gpu), None)
-        return same or (None if options is None else self._known(options))
+    def _matching(self, gpu: Any, options: dict[str, Any] | None) -> Device | None:
+        devices = [*self.devices.values()]
+        same = next((device for device in devices if device.gpu is gpu), None)
+        return same or (None if options is None else self._reusable(options))
 
     @classmethod
     def forget_lost(cls, most: int) -> None:
         """Backends of this class whose devices are lost stay to explain that; of those that no
         tensor needs, only the last ones do, at most so many."""
-        used = {slot.record for slot in [*slots.values()]}
+        used = {slot.device for slot in [*slots.values()]}
         gone = [
             number
             for number, each in [*owners.items()]
             if isinstance(each, cls)
-            and (record := each.records[number]).is_lost()
-            and record not in used
+            and (device := each.devices[number]).is_lost()
+            and device not in used
         ]
         for number in gone[:-most]:
             owners.pop(number, None)
 
-    def requested(self, options: dict[str, Any]) -> Record | None:
+    def requested(self, options: dict[str, Any]) -> Device | None:
         """The existing device for a request: it works and was made with the same
         options; without options the first device, the default of "webgpu". None: a new
         one is needed."""
-        for record in [*self.records.values()]:
-            record.is_lost()
-        return self._known(options)
+        for device in [*self.devices.values()]:
+            device.is_lost()
+        return self._reusable(options)
 
-    def _known(self, options: dict[str, Any]) -> Record | None:
-        for record in [*self.records.values()]:
-            if (not options or record.options == options) and record.lost is None:
-                return record
+    def _reusable(self, options: dict[str, Any]) -> Device | None:
+        for device in [*self.devices.values()]:
+            if (not options or device.options == options) and device.lost is None:
+                return device
         return None
 
     def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
@@ -165,21 +166,21 @@ class Backend:
         raise self.refused("registering devices")
 
     def device(self, device_id: int) -> Any:
-        return self.record(device_id).gpu
+        return self.registered(device_id).gpu
 
     def device_ids(self) -> Iterable[int]:
         self.ready()
-        records = [*self.records.values()]
-        return [record.id for record in records if not record.is_lost()]
+        devices = [*self.devices.values()]
+        return [device.id for device in devices if not device.is_lost()]
 
     def limit(self, device_id: int, name: str) -> int:
-        return int(self.record(device_id).limits[name])
+        return int(self.registered(device_id).limits[name])
 
     def has_feature(self, device_id: int, name: str) -> bool:
-        return name in self.record(device_id).features
+        return name in self.registered(device_id).features
 
     def error_count(self, device_id: int) -> int:
-        return self.record(device_id).error_count
+        return self.registered(device_id).error_count
 
     # --- tensors ----------------------------------------------------------------------
 
@@ -191,16 +192,16 @@ class Backend:
         recorded: bool = False,
     ) -> Tensor:
         """Zeros. recorded: the result of a kernel that a batch records."""
-        record = self.record(device_id)
+        device = self.registered(device_id)
         used = prod(shape) * step_of(dtype, False)
-        slot = allocate(record, round_up(used, 1), used=used, zeros=True)
+        slot = allocate(device, round_up(used, 1), used=used, zeros=True)
         made = slot.tensor(shape, dtype)
         if recorded:
             View(made).note_not_run()
         return made
 
     def upload(self, tensor: Tensor, device_id: int, dtype: DType) -> Tensor:
-        return upload(tensor, self.record(device_id), dtype)
+        return upload(tensor, self.registered(device_id), dtype)
 
     def write(self, target: Tensor, source: Tensor, convert: bool) -> None:
         self.ready()
@@ -230,7 +231,7 @@ class Backend:
 
     async def settle(self, device_id: int) -> None:
         """Waits until all writes to a device have arrived."""
-        self.record(device_id).settle()
+        self.registered(device_id).settle()
 
     # --- GPUBuffers -------------------------------------------------------------------
 
@@ -243,12 +244,12 @@ class Backend:
         byte_offset: int,
         release: Callable[[], Any] | None,
     ) -> Tensor:
-        record = self.record(device_id)
-        return adopt(record, buffer, shape, dtype, byte_offset, release)
+        device = self.registered(device_id)
+        return adopt(device, buffer, shape, dtype, byte_offset, release)
 
     def gpu_buffer(self, tensor: Tensor) -> Any:
         self.ready()
-        return taken(slot_of(tensor))
+        return exposed(slot_of(tensor))
 
     def is_pooled(self, tensor: Tensor) -> bool:
         self.ready()
@@ -263,10 +264,10 @@ class Backend:
     # --- work -------------------------------------------------------------------------
 
     def kernel(self, source: ShaderSource, device_id: int) -> Kernel:
-        return self.kernel_type(self.record(device_id), source)
+        return self.kernel_type(self.registered(device_id), source)
 
     def batch(self, device_id: int) -> Calls[Any]:
-        return self.batch_type(self.record(device_id))
+        return self.batch_type(self.registered(device_id))
 
     async def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int

@@ -12,9 +12,9 @@ from dlpack_web import DType, Tensor, backends, from_buffer, from_dlpack
 from dlpack_web.backends import View
 from dlpack_web.internal import converted, is_row_major, memory_of
 
+from .device import refused, slot_for, step_of
 from .kernel import Batch, Kernel, fact_of
 from .link import Link
-from .record import refused, slot_for, step_of
 from .replies import Reply, end, pending
 
 #: Up to so many bytes an upload copies instead of waiting until the page has them.
@@ -35,13 +35,13 @@ class PageBackend(backends.Backend):
 
     def __init__(self, link: Link) -> None:
         super().__init__()
-        self.link, self._record = link, link.record
-        self.register(link.record.gpu, lambda: link.record)
+        self.link, self._device = link, link.device
+        self.register(link.device.gpu, lambda: link.device)
 
     # --- facts ------------------------------------------------------------------------
 
     def features(self) -> dict[str, Any]:
-        gpu = self._record.gpu
+        gpu = self._device.gpu
         found = {"available": True, "adapter": gpu.adapter}
         return {"browser": False, "webgpu": found, "canBlock": self.can_block()}
 
@@ -103,12 +103,12 @@ class PageBackend(backends.Backend):
     ) -> Tensor:
         """A tensor that an operation makes. send: sends that, with a list which is empty
         as soon as the page has it (Link.make)."""
-        self._record.check_alive()
+        self._device.check_alive()
         number = next(self.link.numbers)
         op = {"op": kind, "id": number, "shape": list(shape), "dtype": str(dtype)}
         unmade = [op]
         gone = partial(self.link.let_go, "tensor", number, unmade)
-        slot = slot_for(self._record, number, prod(shape), dtype, padded, gone)
+        slot = slot_for(self._device, number, prod(shape), dtype, padded, gone)
         there = slot.tensor(shape, dtype, padded)
         try:
             send(op, unmade)
@@ -123,11 +123,11 @@ class PageBackend(backends.Backend):
         to = {"to": fact_of(view), "site": self.link.sites.here()}
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
-            there.check_on(self._record)
+            there.check_on(self._device)
             there.check_same(view)
             there.check_copy_source("copying")
             self.link.op({"op": "write", **to, "source": fact_of(there)})
-            self._record.count("copied", there.nbytes)
+            self._device.count("copied", there.nbytes)
             return
         if source.padded != view.padded:
             source = converted(source, source.dtype, view.padded)
@@ -156,12 +156,12 @@ class PageBackend(backends.Backend):
         sent: Future[None] = pending()
         try:
             link.send(name, source, op, unmade, sent)
-            self._record.count("up", int(nbytes))
+            self._device.count("up", int(nbytes))
             if waits:
                 link.wait(sent)
         except BaseException:
             link.drop(name)
-            self._record.check_alive()
+            self._device.check_alive()
             raise
         finally:
             del sent  # an error in it has this frame
@@ -236,7 +236,7 @@ class _Reading:
         self, backend: PageBackend, sources: Tensors, targets: Tensors
     ) -> None:
         self._link = backend.link
-        self._link.record.check_alive()
+        self._link.device.check_alive()
         self._facts = [fact_of(View(source)) for source in sources]
         self._landings = {
             f"r{next(backend.link.numbers)}": _bytes_of(target) for target in targets
@@ -247,7 +247,7 @@ class _Reading:
         link, landings = self._link, self._landings
         link.read(self.reply, landings, what=self._facts, site=link.sites.here())
         for landing in landings.values():
-            link.record.count("down", landing.shape[0])
+            link.device.count("down", landing.shape[0])
 
     def end(self) -> None:
         self._link.end(self.reply, self._landings)

@@ -169,7 +169,7 @@ class Server:
         """The offer that a request has a proof for, from the page that got it, and the
         number of the connection."""
         offer = self._offer
-        if offer is None or offer.link.record.is_lost():
+        if offer is None or offer.link.device.is_lost():
             return None
         given = ",".join(request.headers.get_all("Sec-WebSocket-Protocol"))
         number, _, proof = given.rpartition(",")[2].strip().partition(".")

@@ -15,9 +15,9 @@ from dlpack_web.internal import CPU, calling, parse_device
 
 from .._wire.frame import malformed
 from .backend import PageBackend
+from .device import PageGPU
 from .link import VERSION, Link, Post
 from .locked import Locked, locked
-from .record import PageGPU
 from .replies import end, pending, warn_at
 
 # How long a page has to answer before another one takes over, and to connect directly
@@ -58,14 +58,14 @@ class Host(Locked):
     def device(self) -> Device:
         """The page's. BufferError: there is none yet."""
         link = self.link
-        if link is not None and not link.record.is_lost():
-            found = parse_device(f"webgpu:{link.record.id}")
+        if link is not None and not link.device.is_lost():
+            found = parse_device(f"webgpu:{link.device.id}")
             assert found is not None
             return found
         if self._without is not None:
             return CPU
         if link is not None:
-            link.record.check_alive()
+            link.device.check_alive()
         raise BufferError(_NOBODY)
 
     def backend(self) -> PageBackend:
@@ -81,7 +81,7 @@ class Host(Locked):
         """A tensor on the page's device; BufferError: it is elsewhere."""
         backend = self.backend()
         there = View(tensor) if tensor.device.type == 15 else None
-        if there is None or there.record is not backend.link.record:
+        if there is None or there.device is not backend.link.device:
             raise BufferError(
                 f"{there or tensor.device} is not on the device of this page, "
                 f"{self.device}: use dlw.from_dlpack(x, device=page)"
@@ -91,7 +91,7 @@ class Host(Locked):
     async def ready(self, timeout: float | None) -> Device:
         """The device, as soon as there is one, and messages go the way that they will go."""
         link, found = self.link, self._found
-        gone = link is None or link.record.is_lost()
+        gone = link is None or link.device.is_lost()
         if gone and self._without is None and not self._closed:
             await _wait(found, timeout)
             link = self.link
@@ -158,7 +158,7 @@ class Host(Locked):
         if peer in self._past:
             self._tell(peer, ended=True)  # a session cannot begin twice
             return
-        if link is not None and not link.record.is_lost():
+        if link is not None and not link.device.is_lost():
             if not self._is_gone(link, peer):
                 return
             link.lose("another page took over")
@@ -184,7 +184,7 @@ class Host(Locked):
     def _link_of(self, peer: str) -> Link | None:
         """The link with that page, if it has the GPU."""
         link = self.link
-        if link is None or link.peer != peer or link.record.is_lost():
+        if link is None or link.peer != peer or link.device.is_lost():
             return None
         return link
 

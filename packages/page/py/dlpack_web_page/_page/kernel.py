@@ -8,7 +8,7 @@ from dlpack_web import Tensor, backends
 from dlpack_web.backends import Calls, Recorded, ShaderSource, View
 from dlpack_web.internal import Call
 
-from .record import PageRecord
+from .device import PageDevice
 
 type Arguments = tuple[Tensor | float, ...]
 type Counts = tuple[int, ...]
@@ -28,10 +28,10 @@ def fact_of(view: View) -> dict[str, Any]:
 
 
 class Kernel(backends.Kernel):
-    _record: PageRecord
+    _device: PageDevice
 
     def _compile(self, source: ShaderSource) -> None:
-        link = self._link = self._record.link
+        link = self._link = self._device.link
         self.number = next(link.numbers)
         op = {
             "op": "kernel",
@@ -55,10 +55,10 @@ class Kernel(backends.Kernel):
         self._link.op({"op": "run", "calls": [self._call(counts, args)]})
 
     async def time(self, counts: Counts, args: Arguments) -> float:
-        self._record.check_alive()
-        if "timestamp-query" not in self._record.features:
+        self._device.check_alive()
+        if "timestamp-query" not in self._device.features:
             raise BufferError(
-                f"{self._record} cannot measure: its adapter lacks the feature "
+                f"{self._device} cannot measure: its adapter lacks the feature "
                 '"timestamp-query"'
             )
         call = self._call(counts, args)
@@ -90,7 +90,7 @@ class _Sent(Recorded):
 class Batch(Calls[_Sent]):
     """One message runs all calls."""
 
-    _record: PageRecord
+    _device: PageDevice
 
     def _prepare(
         self, kernel: Kernel, counts: Counts, args: Sequence[Any], place: Call
@@ -98,7 +98,7 @@ class Batch(Calls[_Sent]):
         own, holds = self.held(args)
         tensors = {id(hold): View(hold) for hold in holds}
         views = [tensors.get(id(each), each) for each in own]
-        call = kernel.call(counts, views, self._record.link.sites.number_of(place))
+        call = kernel.call(counts, views, self._device.link.sites.number_of(place))
         parts = [view.part() for view in tensors.values()]
         writes = [part for part in parts if part.slot.buffer.number in call["writes"]]
         return _Sent(kernel, own, counts, place, parts, writes, holds, call)
@@ -108,7 +108,7 @@ class Batch(Calls[_Sent]):
         parts = dict.fromkeys(part for each in calls for part in each.writes)
         first = {part: part.slot.buffer.number for part in parts if self.computes(part)}
         run = {"op": "run", "calls": [each.call for each in calls]}
-        self._record.link.op(run | {"first": [*set(first.values())]})
+        self._device.link.op(run | {"first": [*set(first.values())]})
         for slot, start, end in first:
             slot.faults.note(start, end, None)
 

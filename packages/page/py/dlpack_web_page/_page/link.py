@@ -32,8 +32,8 @@ from typing import Any
 from dlpack_web import DeviceLostError, Tensor
 
 from .._wire.frame import malformed
+from .device import PageDevice, PageGPU
 from .locked import locked
-from .record import PageGPU, PageRecord
 from .replies import Reply, end, pending, warn_at
 from .transfers import Transfers
 
@@ -67,8 +67,8 @@ class Link(Transfers):
         gpu: PageGPU,
         patience: float,
     ) -> None:
-        record = PageRecord(gpu, self)
-        super().__init__(self._put, record, (_PIECE, _WINDOW, _RESEND_S))
+        device = PageDevice(gpu, self)
+        super().__init__(self._put, device, (_PIECE, _WINDOW, _RESEND_S))
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
         #: What the page's script knows by name (tensors.py); own holds.
@@ -131,7 +131,7 @@ class Link(Transfers):
             thread.name = "dlpack_web page"
             thread.start()
             self._is_tidied = True
-        self._put({"welcome": self.record.id, "direct": self.offer})
+        self._put({"welcome": self.device.id, "direct": self.offer})
         self._wire.connect()
 
     @property
@@ -142,7 +142,7 @@ class Link(Transfers):
     def attach(self, send: Post, hang_up: Callable[[], object] = _NOTHING) -> None:
         """From now on messages go this way. Its own arrive on this thread. hang_up: ends
         it, when the page is gone."""
-        if self.record.lost is not None:
+        if self.device.lost is not None:
             hang_up()
             return
         self._direct, self._direct_thread = send, threading.get_ident()
@@ -156,7 +156,7 @@ class Link(Transfers):
         if self._direct is not send:
             return
         self._direct, self._hang_up = None, _NOTHING
-        if self.record.lost is None:
+        if self.device.lost is None:
             self._put({"ping": True})
             self._wire.connect()
             self.orders.resend()
@@ -191,7 +191,7 @@ class Link(Transfers):
     def _receive(
         self, content: dict[str, Any], buffers: Sequence[Any], directly: bool
     ) -> None:
-        if self.record.lost is not None:
+        if self.device.lost is not None:
             return
         if not directly:
             self._thread = threading.get_ident()
@@ -243,7 +243,7 @@ class Link(Transfers):
     def _take(self, body: Any) -> None:
         if not isinstance(body, dict):
             malformed("the page's message", f"it does {body!r:.50}")
-        self.record.error_count += "fault" in body or "error" in body
+        self.device.error_count += "fault" in body or "error" in body
         if "reply" in body:
             self._replies.take(body, self.sites)
         elif "fault" in body:
@@ -251,20 +251,20 @@ class Link(Transfers):
             warn_at(str(body["fault"])[:10_000], *(place or ("<unknown>", 0)))
 
     def _mend(self) -> None:
-        if self.record.lost is not None:
-            self._lose(self.record.lost)
+        if self.device.lost is not None:
+            self._lose(self.device.lost)
         super()._mend()
         with suppress(Exception):
             self._take_all(self.orders.next())
 
     def _lose(self, why: str) -> None:
-        self.record.lose(why)
+        self.device.lose(why)
         self._wake.put(None)  # the thread ends
 
         def lost() -> Exception:
             with suppress(BufferError):
-                self.record.check_alive()
-            return DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
+                self.device.check_alive()
+            return DeviceLostError(f"webgpu:{self.device.id} is lost ({why})")
 
         # Backends of pages stay: they must not keep the widget, nor what the page sent.
         self._post, self._direct = lambda content, buffers: None, None

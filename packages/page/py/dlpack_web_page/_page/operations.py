@@ -6,9 +6,9 @@ from itertools import count
 from queue import SimpleQueue
 from typing import Any
 
+from .device import PageDevice
 from .locked import Locked, locked
 from .ordered import Ordered
-from .record import PageRecord
 from .replies import Replies, Reply, Sites
 
 _LATER_S = 0.02  # in which what Python collects is gathered
@@ -16,11 +16,11 @@ _NOTHING = {"op": "free", "what": []}
 
 
 class Operations(Locked):
-    """post: sends a numbered message. record: of the page's device."""
+    """post: sends a numbered message. device: the page's."""
 
-    def __init__(self, post: Any, record: PageRecord) -> None:
+    def __init__(self, post: Any, device: PageDevice) -> None:
         super().__init__()
-        self.record = record
+        self.device = device
         #: By which both sides know tensors, kernels and elements.
         self.numbers = count(1)
         self.sites = Sites()
@@ -32,7 +32,7 @@ class Operations(Locked):
 
     def _begin(self) -> None:
         """DeviceLostError if the page is gone."""
-        self.record.check_alive()
+        self.device.check_alive()
         self._let_go()
 
     @locked
@@ -70,13 +70,13 @@ class Operations(Locked):
 
     def let_go(self, kind: str, number: int, unmade: list[Any]) -> None:
         """A tensor or kernel was collected, at any place and on any thread."""
-        if self.record.lost is None:
+        if self.device.lost is None:
             (unmade or self._gone).append((kind, number))
         self._wake.put(None)
 
     def _tidy(self) -> None:
         """A thread: tells the page what Python has collected, and what has arrived."""
-        while self.record.lost is None:
+        while self.device.lost is None:
             self._wake.get()
             time.sleep(_LATER_S)
             while not self._wake.empty():
@@ -86,7 +86,7 @@ class Operations(Locked):
 
     @locked
     def _tell(self) -> None:
-        if self.record.lost is None:
+        if self.device.lost is None:
             self._let_go()
             self.orders.flush()
             self.orders.acknowledge()

@@ -5,9 +5,9 @@ from collections.abc import Iterator, MutableMapping
 from dlpack_web import Tensor
 from dlpack_web.backends import View
 
+from .device import type_of
 from .host import Host
 from .kernel import fact_of
-from .record import type_of
 
 
 class Tensors(MutableMapping[str, Tensor]):

@@ -13,9 +13,9 @@ from .._wire.endpoint import Wire
 from .._wire.frame import Piece
 from .._wire.receiving import Received
 from .._wire.sending import RemoteTensor
+from .device import PageDevice
 from .locked import locked
 from .operations import Operations
-from .record import PageRecord
 from .replies import Reply, end
 
 
@@ -46,10 +46,10 @@ class Transfers(Operations):
     def __init__(
         self,
         put: Callable[..., None],
-        record: PageRecord,
+        device: PageDevice,
         sizes: tuple[int, int, float],
     ) -> None:
-        super().__init__(put, record)
+        super().__init__(put, device)
         piece, window, timeout = sizes
         self._wire = Wire(
             lambda header, payload: put({"frame": True}, header, payload),
@@ -86,7 +86,7 @@ class Transfers(Operations):
     def drop(self, name: str) -> None:
         """Gives up what is on its way under a name, if it is: nothing reads its memory any
         more."""
-        if name not in self._ways or self.record.lost is not None:
+        if name not in self._ways or self.device.lost is not None:
             return
         for remote in [*self._wire._sending._remotes.values()]:
             if remote.name == name:
@@ -136,7 +136,7 @@ class Transfers(Operations):
         way = self._ways.get(name)
         if way is None:
             return
-        if self.record.lost is None:
+        if self.device.lost is None:
             cancel = {"op": "cancel", "name": name, "why": str(error)[:1000]}
             to = {"to": way.op["to"]["id"]} if "to" in way.op else {}
             self.orders.add(cancel | to, [], 0)

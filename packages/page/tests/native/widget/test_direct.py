@@ -255,7 +255,7 @@ def test_the_connection_of_a_page_that_is_gone_is_closed(near, way):
         page.socket = None
         page.post({way: "a reason"})
         channel.deliver()
-    until(link.record.is_lost, "it was not heard")
+    until(link.device.is_lost, "it was not heard")
     assert not link.is_direct
     page.taking[0].join(60)
     assert not page.taking[0].is_alive()
@@ -285,7 +285,7 @@ def test_a_page_speaks_for_itself_alone(near):
         page.socket.send("{}")
     other.join()
     until(lambda: host.link.is_direct, "the next page cannot connect")
-    assert not host.link.record.is_lost()
+    assert not host.link.device.is_lost()
 
 
 def test_a_warning_that_is_an_error_ends_no_connection(near):

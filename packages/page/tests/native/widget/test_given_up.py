@@ -56,7 +56,7 @@ def deliver_all(page, channel, link):
         page.wire._sending.resend(float("inf"))
         page.orders.resend()
         link._tell()
-        if not link.record.is_lost():
+        if not link.device.is_lost():
             link._look()
 
 
@@ -495,7 +495,7 @@ def test_a_page_that_is_gone_leaves_nothing(way):
     else:
         page.post({way: "a reason"})
         channel.deliver()
-    assert link.record.is_lost()
+    assert link.device.is_lost()
     t.release()
     assert not left_here(link)
     assert not link.orders._sizes
@@ -600,7 +600,7 @@ def test_pages_that_come_and_go_are_not_kept():
     """But the backend of one whose tensors are still there, which explains that."""
     host, _, channel = joined()
     t = dlw.empty(3, device=host.device)
-    record = host.link.record
+    record = host.link.device
     before = {number for number in owners if number <= record.id}
     for _ in range(300):
         channel.pages[-1].post({"bye": True})

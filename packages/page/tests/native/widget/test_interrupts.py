@@ -319,7 +319,7 @@ def test_the_end_of_a_page_is_completed(way):
         with suppress(KeyboardInterrupt), way(at) as places:
             world.host.receive(head | {"bye": True})
         link.ping()  # any next step
-        if link.record.is_lost():
+        if link.device.is_lost():
             assert (reply.done(), hung_up[:1], left_here(link)) == (True, [1], {}), at
         end_all()
         world.end()

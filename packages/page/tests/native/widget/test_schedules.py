@@ -132,10 +132,10 @@ class Program:
             self.sessions.append(link)
             self.given = {}
         for each in self.sessions:
-            why = each.record.lost
+            why = each.device.lost
             gone = self.pages[each.peer] not in self.channel.pages
             assert why is None or gone or why == "another page took over"
-        return None if link is None or link.record.is_lost() else link
+        return None if link is None or link.device.is_lost() else link
 
     # --- what a user does -----------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Program:
             self.read(known, 0, tensor.size)
         elif kind == "part":
             self.read(known, *self.part(tensor.size))
-        elif known.link.record.is_lost():
+        elif known.link.device.is_lost():
             with pytest.raises(dlw.DeviceLostError):
                 tensor.write(np.zeros(tensor.shape, array_dtype(tensor)))
         elif kind == "write":
@@ -292,7 +292,7 @@ class Program:
         for task, expected, link in self.reads:
             error = task.exception()
             if isinstance(error, dlw.DeviceLostError):
-                assert link.record.is_lost()
+                assert link.device.is_lost()
             elif expected is None:
                 assert error is None or "was freed" in str(error), error
             else:
@@ -343,7 +343,7 @@ async def run_all(seeds, clock):
         finally:
             end_all()
             for session in program.sessions:
-                owners.pop(session.record.id)
+                owners.pop(session.device.id)
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, 50))

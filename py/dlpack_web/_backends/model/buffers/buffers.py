@@ -17,44 +17,44 @@ from .views import (
 )
 
 if TYPE_CHECKING:
-    from ..device.device import Record
+    from ..device.device import Device
 
 
 def allocate(
-    record: "Record", nbytes: int, *, used: float | None = None, zeros: bool = False
+    device: "Device", nbytes: int, *, used: float | None = None, zeros: bool = False
 ) -> Slot:
-    """A buffer for `nbytes` of `record.size_for`. The bytes after `nbytes` are 0; with `zeros`
+    """A buffer for `nbytes` of `device.size_for`. The bytes after `nbytes` are 0; with `zeros`
     all are. BufferError if the device has no room."""
-    record.check_alive()
-    size = record.size_for(nbytes)
+    device.check_alive()
+    size = device.size_for(nbytes)
     words = round_up(nbytes, 4)
-    idle = record.pool.take(size, record.usage)
+    idle = device.pool.take(size, device.usage)
     if idle is not None:
         buffer, dirty = idle
         attempt(
-            record,
+            device,
             "clearing a GPUBuffer",
-            lambda: _clear(record, buffer, 0 if zeros else words, dirty),
+            lambda: _clear(device, buffer, 0 if zeros else words, dirty),
         )
     else:
         buffer = attempt(
-            record,
+            device,
             f"createBuffer for {size} bytes",
-            lambda: record.make(size, record.usage),
+            lambda: device.make(size, device.usage),
         )
     total = nbytes if used is None else used
-    return Slot(record, buffer, own=True, used=total, filled=words)
+    return Slot(device, buffer, own=True, used=total, filled=words)
 
 
-def _clear(record: "Record", buffer: Any, start: int, dirty: int) -> None:
+def _clear(device: "Device", buffer: Any, start: int, dirty: int) -> None:
     """Writes zeros from `start` to the end of what earlier tensors may have left."""
     end = min(round_up(dirty, 4), buffer.size)
     if end > start:
-        record.clear(buffer, start, end)
+        device.clear(buffer, start, end)
 
 
 def adopt(
-    record: "Record",
+    device: "Device",
     buffer: Any,
     shape: tuple[int, ...],
     dtype: DType,
@@ -62,10 +62,10 @@ def adopt(
     release: Callable[[], Any] | None,
 ) -> _core.Tensor:
     """A tensor over a foreign buffer."""
-    record.check_buffer(buffer)
+    device.check_buffer(buffer)
     if release is not None and not callable(release):
         raise TypeError(f"release must be a function, not {release!r}")
-    record.check_alive()
+    device.check_alive()
     if not isinstance(byte_offset, int):
         raise TypeError(f"byte_offset must be an int, not {byte_offset!r}")
     if byte_offset < 0:
@@ -83,7 +83,7 @@ def adopt(
     used = start + prod(shape) * step_of(dtype, False)
     end = max(start + length, byte_offset + padding)
     slot = Slot(
-        record,
+        device,
         buffer,
         own=False,
         used=used,
@@ -91,7 +91,7 @@ def adopt(
         release=release,
         faults=faults_of(buffer),
     )
-    check_usable(record, "taking over a GPUBuffer", [slot])
+    check_usable(device, "taking over a GPUBuffer", [slot])
     return slot.tensor(shape, dtype, byte_offset=byte_offset)
 
 
@@ -99,7 +99,7 @@ def copy_of(view: View, least: int = 0) -> Slot:
     """A new buffer with a tensor's elements, followed by zeros."""
     view.check_copy_source("copying")
     slot = allocate(
-        view.record, max(view.nbytes, least), used=view.size * view.step, zeros=True
+        view.device, max(view.nbytes, least), used=view.size * view.step, zeros=True
     )
     copy_into(view, slot, 0)
     return slot
@@ -110,12 +110,12 @@ def copy_into(view: View, target: Slot, offset: int) -> None:
     their last word there is padding, and becomes 0."""
     if view.nbytes == 0:
         return
-    source, record = view.slot, view.record
-    record.count("copied", view.nbytes)
+    source, device = view.slot, view.device
+    device.count("copied", view.nbytes)
     operate(
-        record,
+        device,
         f"copying {view}",
-        lambda: record.copy(
+        lambda: device.copy(
             source.buffer, view.start, target.buffer, offset, view.nbytes
         ),
         reads=[view.part()],

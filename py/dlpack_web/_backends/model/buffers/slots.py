@@ -18,7 +18,7 @@ from ...._layout.dtype import DType
 from ..errors.faults import Faults
 
 if TYPE_CHECKING:
-    from ..device.device import Record
+    from ..device.device import Device
 
 
 class Slot:
@@ -26,14 +26,14 @@ class Slot:
     more: neither a tensor nor, on whatever thread, an operation."""
 
     __slots__ = (
-        *("buffer", "record", "own", "used", "end", "filled", "release", "faults"),
+        *("buffer", "device", "own", "used", "end", "filled", "release", "faults"),
         "hosts",
         "__weakref__",
     )
 
     def __init__(
         self,
-        record: "Record",
+        device: "Device",
         buffer: Any,
         *,
         own: bool,
@@ -43,7 +43,7 @@ class Slot:
         release: Callable[[], Any] | None = None,
         faults: Faults | None = None,
     ) -> None:
-        self.record, self.buffer = record, buffer
+        self.device, self.buffer = device, buffer
         #: Bytes from the start that the elements of the whole tensor use; a fraction if
         #: they end within a byte.
         self.used = used
@@ -72,7 +72,7 @@ class Slot:
         described = shape, None, dtype._packed, padded, False, byte_offset
         try:
             slots[handle] = self
-            return _core._wrap(handle, self.record.id, *described)
+            return _core._wrap(handle, self.device.id, *described)
         except BaseException:  # C has already dropped the handle, or never had it
             slots.pop(handle, None)
             raise
@@ -80,8 +80,8 @@ class Slot:
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if getattr(self, "own", False) and not exiting():
             _ours.discard(self.buffer)
-            if self.record.lost is None:
-                self.record.pool.give(self.buffer, self.filled)
+            if self.device.lost is None:
+                self.device.pool.give(self.buffer, self.filled)
 
 
 #: Our buffers under slots: else Python's collector, which may find both a slot and its
@@ -90,38 +90,38 @@ _ours: set[Any] = set()
 #: Faults of foreign buffers and of those handed out, which may come back.
 _faults: WeakKeyDictionary[Any, ref[Faults]] = WeakKeyDictionary()
 #: Faults of our own among these, which outlive the last tensor.
-_kept: WeakKeyDictionary[Any, Faults] = WeakKeyDictionary()
+_outliving: WeakKeyDictionary[Any, Faults] = WeakKeyDictionary()
 
 
 def faults_of(buffer: Any) -> Faults:
     """The faults of a foreign buffer, the same for all tensors over it."""
-    with _rare:
-        kept = _faults.get(buffer)
-        found = None if kept is None else kept()
+    with _lock:
+        existing = _faults.get(buffer)
+        found = None if existing is None else existing()
         if found is None:
             found = Faults()
             _faults[buffer] = ref(found)
         return found
 
 
-def taken(slot: Slot) -> Any:
+def exposed(slot: Slot) -> Any:
     """The buffer of a slot, to hand out: it is never reused for another tensor, nor
     destroyed."""
-    with _rare:
+    with _lock:
         if slot.own:
             slot.own = False
             _ours.discard(slot.buffer)
-            slot.record.taken += 1
+            slot.device.exposed += 1
         if slot.buffer not in _faults:
             _faults[slot.buffer] = ref(slot.faults)
-            _kept[slot.buffer] = slot.faults
+            _outliving[slot.buffer] = slot.faults
     return slot.buffer
 
 
 slots: dict[int, Slot] = {}
 _handles = count(1)
 #: For what no finalizer of ours does. It is reentrant for those of other code.
-_rare = threading.RLock()
+_lock = threading.RLock()
 
 
 def _on_drop(handle: int) -> None:
@@ -130,7 +130,7 @@ def _on_drop(handle: int) -> None:
     slot = slots.get(handle)
     if slot is None:
         return
-    slot.record.dropped(slot)
+    slot.device.dropped(slot)
     del slots[handle]
     if slot.release is not None:
         slot.release()

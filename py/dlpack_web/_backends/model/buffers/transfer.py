@@ -20,7 +20,7 @@ from .buffers import allocate, copy_into, copy_of
 from .views import Part, View, round_up, span_of, step_of
 
 if TYPE_CHECKING:
-    from ..device.device import Record
+    from ..device.device import Device
 
 
 #: Bytes of a piece. Implementations take fresh staging memory for a large write, and
@@ -34,13 +34,13 @@ _scratch: list[bytearray] = []
 # --- to the GPU ---------------------------------------------------------------------------
 
 
-def upload(tensor: _core.Tensor, record: "Record", dtype: DType) -> _core.Tensor:
+def upload(tensor: _core.Tensor, device: "Device", dtype: DType) -> _core.Tensor:
     """A CPU tensor's elements, as `dtype`, in a new buffer."""
     padded = tensor.padded and dtype == dtype_of(tensor._dtype)
     step = step_of(dtype, padded)
     used = prod(tensor.shape) * step
     nbytes = round_up(used, 1)
-    slot = allocate(record, nbytes, used=used)
+    slot = allocate(device, nbytes, used=used)
     _fill(Part(slot, 0, nbytes), tensor, dtype)
     return slot.tensor(tensor.shape, dtype, padded)
 
@@ -64,7 +64,7 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
 
 
 def _write_from_gpu(view: View, source: View) -> None:
-    if source.record is not view.record:
+    if source.device is not view.device:
         raise BufferError(
             f"{source} cannot be written over {view}: devices do not share buffers; "
             "await its to_host() first"
@@ -84,7 +84,7 @@ def _write_from_gpu(view: View, source: View) -> None:
 
 def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
     slot, start, end = part
-    record, nbytes = slot.record, end - start
+    device, nbytes = slot.device, end - start
     if nbytes == 0:
         return
 
@@ -94,19 +94,19 @@ def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
         nonlocal at
         for memory in _pieces(tensor, dtype):
             to, at = at, at + memory.nbytes
-            record.write(slot.buffer, to, memory)
+            device.write(slot.buffer, to, memory)
             if memory.nbytes < nbytes:
-                record.flush()
+                device.flush()
 
     try:
-        operate(record, what, calls, writes=[part], fresh=True)
+        operate(device, what, calls, writes=[part], fresh=True)
     except BaseException as error:
         if at > start:  # a part may be overwritten
             fault = Fault(f"{what} ended early: {type(error).__name__}")
             fault.reported = True
             slot.faults.note(start, end, fault)
         raise
-    record.count("up", nbytes)
+    device.count("up", nbytes)
 
 
 def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
@@ -220,22 +220,22 @@ class _Piece:
 class _Batch:
     """The tensors of one device that share one staging buffer and one map."""
 
-    def __init__(self, record: "Record") -> None:
-        self.record = record
+    def __init__(self, device: "Device") -> None:
+        self.device = device
         self.pieces: list[_Piece] = []
         self.bytes = 0
 
     def submit(self) -> None:
         """Submits all copies, and starts to map their bytes."""
-        record = self.record
+        device = self.device
         faults = [piece.view.part().fault() for piece in self.pieces]
-        ask(record, faults)
+        ask(device, faults)
         if self.bytes == 0:
             return
         what = f"reading {', '.join(str(piece.view) for piece in self.pieces)}"
-        check_usable(record, what, {piece.view.slot for piece in self.pieces})
+        check_usable(device, what, {piece.view.slot for piece in self.pieces})
         copies = [copy for piece in self.pieces for copy in piece.copies()]
-        self.staged = record.stage(what, copies, self.bytes)
+        self.staged = device.stage(what, copies, self.bytes)
 
     def wait(self) -> None:
         if self.bytes:
@@ -251,7 +251,7 @@ class _Batch:
         for piece in self.pieces:
             if piece.length:
                 _land(piece, self.staged.memory(piece.offset, piece.length))
-                self.record.count("down", piece.view.nbytes)
+                self.device.count("down", piece.view.nbytes)
         self.staged.end()
 
 
@@ -288,16 +288,16 @@ def _plan(sources: Tensors, targets: Tensors) -> list[_Batch]:
     try:
         for source, target in zip(sources, targets, strict=True):
             view = View(source)
-            view.record.check_alive()
+            view.device.check_alive()
             view.check_usage("COPY_SRC", "reading")
             piece = _Piece(source, target, 0, view)
             room = round_up(piece.length, 16)
-            limit = view.record.limits["maxBufferSize"]
+            limit = view.device.limits["maxBufferSize"]
             for batch in batches:
-                if batch.record is view.record and batch.bytes + room <= limit:
+                if batch.device is view.device and batch.bytes + room <= limit:
                     break
             else:
-                batch = _Batch(view.record)
+                batch = _Batch(view.device)
                 batches.append(batch)
             piece.offset = batch.bytes
             batch.pieces.append(piece)

@@ -13,7 +13,7 @@ from .pool import USAGES
 from .slots import Slot, slot_of
 
 if TYPE_CHECKING:
-    from ..device.device import Record
+    from ..device.device import Device
 
 
 def round_up(n: float, step: int) -> int:
@@ -55,7 +55,7 @@ class View:
     def __init__(self, tensor: _core.Tensor) -> None:
         self.tensor = tensor
         self.slot = slot_of(tensor)
-        self.record: Any = self.slot.record
+        self.device: Any = self.slot.device
         self.shape, self.start = tensor.shape, tensor.byte_offset
         self.dtype = dtype_of(tensor._dtype)
         self.padded, self.read_only = tensor.padded, tensor.read_only
@@ -69,7 +69,7 @@ class View:
 
     def __str__(self) -> str:
         shape = ",".join(map(str, self.shape))
-        return f"Tensor {self.dtype}[{shape}] on webgpu:{self.record.id}"
+        return f"Tensor {self.dtype}[{shape}] on webgpu:{self.device.id}"
 
     def span(self) -> tuple[int, int]:
         """Offset of the lowest element in the buffer, and bytes from there to the end
@@ -101,11 +101,11 @@ class View:
 
     # --- checks -----------------------------------------------------------------------
 
-    def check_on(self, record: "Record") -> None:
+    def check_on(self, device: "Device") -> None:
         """BufferError unless the tensor is on that device."""
-        if self.record is not record:
+        if self.device is not device:
             raise BufferError(
-                f"{self} cannot be used on {record}: devices do not share buffers; await its "
+                f"{self} cannot be used on {device}: devices do not share buffers; await its "
                 "to_host(), then upload it with to_device()"
             )
 
@@ -142,7 +142,7 @@ class View:
 
     def check_write(self, source: _core.Tensor, convert: bool) -> None:
         """BufferError if the elements of a tensor cannot be written here."""
-        self.record.check_alive()
+        self.device.check_alive()
         misfit = misfit_of(source, self.tensor)
         if misfit and not (convert and source.shape == self.shape):
             raise BufferError(

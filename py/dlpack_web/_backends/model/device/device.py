@@ -16,7 +16,7 @@ def new_id() -> int:
     return next(_ids)
 
 
-class Record:
+class Device:
     """A registered GPUDevice. limits and features: by WebGPU's names. options: those of
     request_device(); None for a device that was made elsewhere."""
 
@@ -36,7 +36,7 @@ class Record:
         self.options, self.adapter_limits = options, adapter_limits
         self.lost: str | None = None
         self.pool = Pool()
-        self.up = self.down = self.copied = self.copies = self.taken = 0
+        self.up = self.down = self.copied = self.copies = self.exposed = 0
         #: Errors that came after the call that caused them: buffers may be invalid.
         self.error_count = 0
 

@@ -76,8 +76,8 @@ def _nearest(name: str, limits: Iterable[str]) -> str:
     with it, and half of all at least."""
     pairs = _pairs(name)
 
-    def share(known: str) -> float:
-        own = _pairs(known)
+    def share(option: str) -> float:
+        own = _pairs(option)
         return 2 * len(own & pairs) / (len(own) + len(pairs))
 
     near = max((*OPTIONS, *REQUEST, *limits), key=share)

@@ -55,12 +55,12 @@ class NotRun(Fault):
     def __init__(self, faults: "Faults") -> None:
         super().__init__(messages.not_run())
         self.reported = True
-        self.batch: object = None  # which computes them: its `mark`
+        self.batch: object = None  # which computes them: its `token`
         self._faults = weakref.ref(faults)
 
-    def ends(self, faults: "Faults", mark: object) -> bool:
+    def ends(self, faults: "Faults", token: object) -> bool:
         """Whether a run of that batch ends it in that buffer."""
-        return self.batch is mark and self._faults() is faults
+        return self.batch is token and self._faults() is faults
 
 
 class Faults:

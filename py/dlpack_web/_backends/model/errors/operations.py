@@ -9,50 +9,50 @@ from .faults import Fault
 if TYPE_CHECKING:
     from ..buffers.slots import Slot
     from ..buffers.views import Part
-    from ..device.device import Record
+    from ..device.device import Device
 
 
-def attempt(record: "Record", what: str, calls: Callable[[], Any]) -> Any:
+def attempt(device: "Device", what: str, calls: Callable[[], Any]) -> Any:
     """The result of `calls`; BufferError for errors that the GPU reports at once."""
-    record.check_alive()
+    device.check_alive()
     try:
-        with record.turn():
+        with device.turn():
             return calls()
-    except record.errors() as error:
-        raise refusal(record, what, error) from None
+    except device.errors() as error:
+        raise refusal(device, what, error) from None
 
 
-def refusal(record: "Record", what: str, error: Exception) -> BufferError:
+def refusal(device: "Device", what: str, error: Exception) -> BufferError:
     """The exception for a GPU error; DeviceLostError if it says so."""
-    why = record.reason(error)
+    why = device.reason(error)
     if why is None:
-        return record.lost_error()
-    return BufferError(f"{what} failed on {record}: {why}")
+        return device.lost_error()
+    return BufferError(f"{what} failed on {device}: {why}")
 
 
 def fault_of(
-    record: "Record", what: str, error: Exception, label: str | None = None
+    device: "Device", what: str, error: Exception, label: str | None = None
 ) -> Fault:
     """The fault for a GPU error; raises DeviceLostError if it says so. label: a
     kernel's."""
-    refused = refusal(record, what, error)
+    refused = refusal(device, what, error)
     if isinstance(refused, DeviceLostError):
         raise refused from None
     return Fault(str(refused), label)
 
 
-def check_usable(record: "Record", what: str, used: "Iterable[Slot]") -> None:
+def check_usable(device: "Device", what: str, used: "Iterable[Slot]") -> None:
     """BufferError if a foreign buffer has been mapped or destroyed."""
     for slot in used:
         if not slot.own:
-            with record.turn():
-                why = record.unusable(slot.buffer)
+            with device.turn():
+                why = device.unusable(slot.buffer)
             if why is not None:
-                raise refusal(record, what, Exception(why))
+                raise refusal(device, what, Exception(why))
 
 
 def operate(
-    record: "Record",
+    device: "Device",
     what: str,
     calls: Callable[[], Any],
     *,
@@ -70,23 +70,23 @@ def operate(
     faulty. label: a kernel's.
     """
     reads, writes = tuple(reads), tuple(writes)
-    record.check_alive()
-    check_usable(record, what, {part.slot for part in (*reads, *writes)})
+    device.check_alive()
+    check_usable(device, what, {part.slot for part in (*reads, *writes)})
     inherited = [part.fault() for part in (*reads, *(() if fresh else writes))]
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:
-            with record.turn():
+            with device.turn():
                 calls()
-        except record.errors() as error:
-            fault = fault_of(record, what, error, label)
+        except device.errors() as error:
+            fault = fault_of(device, what, error, label)
     for slot, start, end in writes:
         slot.faults.note(start, end, fault)
 
 
-def ask(record: "Record", faults: Iterable[Fault | None]) -> None:
+def ask(device: "Device", faults: Iterable[Fault | None]) -> None:
     """Raises the first fault."""
-    record.check_alive()
+    device.check_alive()
     for fault in faults:
         if fault is not None:
             raise fault.exception()

@@ -15,7 +15,7 @@ from ...checks import way_to
 from ..buffers.buffers import allocate, copy_of
 from ..buffers.slots import Slot
 from ..buffers.views import Part, View, round_up
-from ..device.device import Record
+from ..device.device import Device
 from ..errors import messages
 from ..errors.operations import attempt
 from .wgsl import Binding
@@ -148,13 +148,13 @@ def count_of(view: View, binding: Binding) -> int | None:
 
 
 def bind(
-    record: Record, view: Any, index: int, declared: Binding | None, check: bool
+    device: Device, view: Any, index: int, declared: Binding | None, check: bool
 ) -> Bound:
     """What to bind for a view or a number, after checking this argument alone;
     `resolve_aliasing` then checks it against the others."""
     if not isinstance(view, View):
-        return _bind_number(record, view, index, declared)
-    view.check_on(record)
+        return _bind_number(device, view, index, declared)
+    view.check_on(device)
     view.check_row_major()
     kind = declared.type if declared else None
     what = f"binding {index}: {view}"
@@ -167,7 +167,7 @@ def bind(
     if view.read_only and kind == "storage":
         raise BufferError(messages.read_only(what))
     size = _bound_size(view, declared, check, what)
-    limits = record.limits
+    limits = device.limits
     space = "Uniform" if kind == "uniform" else "Storage"
     limit = f"max{space}BufferBindingSize"
     most = limits[limit]
@@ -214,20 +214,20 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
 
 
 def _bind_number(
-    record: Record, value: float, index: int, declared: Binding | None
+    device: Device, value: float, index: int, declared: Binding | None
 ) -> Bound:
     """A number for a uniform, in a buffer until the submit."""
     data = pack_number(value, index, declared)
-    slot = allocate(record, 16, zeros=True)
+    slot = allocate(device, 16, zeros=True)
     attempt(
-        record,
+        device,
         f"writing binding {index}",
-        lambda: record.write(slot.buffer, 0, data),
+        lambda: device.write(slot.buffer, 0, data),
     )
     return Bound(slot, 0, 16, False, True)
 
 
-def resolve_aliasing(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
+def resolve_aliasing(device: Device, views: Sequence[Any], bound: list[Bound]) -> None:
     """Adjusts the arguments to each other. Two that are written must not overlap.
     Arguments are copied if they cannot be bound in place, or are read from a
     buffer that is also bound for writing."""

@@ -9,7 +9,7 @@ from ...._layout.dtype import parse_dtype
 from ...calls import Call, calling
 from ...checks import Arguments, Counts
 from ..buffers.views import Part, View
-from ..device.device import Record
+from ..device.device import Device
 from ..errors import messages
 from ..errors.faults import Fault, NotRun
 from ..errors.operations import attempt, check_usable, fault_of
@@ -43,11 +43,11 @@ class Calls[Each: Recorded]:
     """Calls of kernels of one device, which a driver prepares and runs: BackendBatch of
     ../../interface.pyi. It has holds on their tensors."""
 
-    def __init__(self, record: Record) -> None:
-        record.check_alive()
-        self._record = record
+    def __init__(self, device: Device) -> None:
+        device.check_alive()
+        self._device = device
         #: Names it in the faults of its results.
-        self.mark = object()
+        self.token = object()
         # Finalizers and other threads may use it meanwhile: each change is one step.
         self._calls: list[Each] = []
 
@@ -67,7 +67,7 @@ class Calls[Each: Recorded]:
     def computes(self, part: Part) -> bool:
         """Whether the elements are not there before a run of this batch."""
         fault = part.fault()
-        return isinstance(fault, NotRun) and fault.ends(part.slot.faults, self.mark)
+        return isinstance(fault, NotRun) and fault.ends(part.slot.faults, self.token)
 
     def _change(
         self, old: Each, counts: Counts, args: list[Any], places: Sequence[int]
@@ -83,14 +83,14 @@ class Calls[Each: Recorded]:
         for part in call.writes:
             fault = part.fault()
             if isinstance(fault, NotRun) and fault.batch is None:
-                fault.batch = self.mark
+                fault.batch = self.token
         self._calls.append(call)
 
     def update(
         self, index: int, counts: Counts, places: tuple[int, ...], args: Arguments
     ) -> None:
         """Changes a call; places: positions of the arguments in it."""
-        self._record.check_alive()
+        self._device.check_alive()
         calls = self._calls
         while True:
             if index >= len(calls):
@@ -184,7 +184,7 @@ class Batch(Calls[Ready]):
         self, old: Ready, counts: Counts, args: tuple[Any, ...], places: Sequence[int]
     ) -> Ready:
         """Writes numbers into the uniforms that the call has."""
-        kernel, record = old.kernel, self._record
+        kernel, device = old.kernel, self._device
         groups = old.groups
         if counts != old.counts:
             groups = kernel.checked_groups(counts, [])
@@ -192,15 +192,15 @@ class Batch(Calls[Ready]):
 
         def write() -> None:
             for i, number in zip(places, data, strict=True):
-                record.write(old.bound[i].slot.buffer, 0, number)
+                device.write(old.bound[i].slot.buffer, 0, number)
 
-        attempt(record, "updating a batch", write)
+        attempt(device, "updating a batch", write)
         return replace(old, args=args, counts=counts, groups=groups)
 
     def _prepare(
         self, kernel: Kernel, counts: Counts, args: Sequence[Any], place: Call
     ) -> Ready:
-        self._record.check_alive()
+        self._device.check_alive()
         own, holds = self.held(args)
         views = View.of(own)
         bound, groups = kernel.prepare(counts, views)
@@ -228,32 +228,34 @@ class Batch(Calls[Ready]):
         self, kernel: Kernel, bound: Sequence[Bound]
     ) -> tuple[Any, Fault | None]:
         """The bind group, or why there is none."""
-        record = self._record
+        device = self._device
         if kernel.fault is not None:
             return None, kernel.fault
         try:
-            with record.turn():
+            with device.turn():
                 return kernel.group(bound), None
-        except record.errors() as error:
-            return None, fault_of(record, kernel.what, error, kernel.label)
+        except device.errors() as error:
+            return None, fault_of(device, kernel.what, error, kernel.label)
 
     def run(self) -> None:
-        record, calls = self._record, tuple(self._calls)
-        record.check_alive()
+        device, calls = self._device, tuple(self._calls)
+        device.check_alive()
         for call in calls:
             used = {part.slot for part in (*call.reads, *call.writes)}
-            check_usable(record, f"{call.kernel.what} of the batch", used)
+            check_usable(device, f"{call.kernel.what} of the batch", used)
         fault = next((call.fault for call in calls if call.fault is not None), None)
-        outcomes = _inherited(calls, self.mark)
-        sound = [call for call, one in zip(calls, outcomes, strict=True) if one is None]
-        if fault is None and sound:
-            fault = self._submit(sound)
+        outcomes = _inherited(calls, self.token)
+        runnable = [
+            call for call, one in zip(calls, outcomes, strict=True) if one is None
+        ]
+        if fault is None and runnable:
+            fault = self._submit(runnable)
         for call, one in zip(calls, outcomes, strict=True):
             for slot, start, end in call.writes:
                 slot.faults.note(start, end, one if one is not None else fault)
 
 
-def _inherited(calls: Sequence[Ready], mark: object) -> list[Fault | None]:
+def _inherited(calls: Sequence[Ready], token: object) -> list[Fault | None]:
     """For each call the fault of what it reads, or of what it writes: from before the
     batch, or from an earlier call of it that reads a faulty tensor."""
     spoilt: list[tuple[Part, Fault]] = []
@@ -264,7 +266,7 @@ def _inherited(calls: Sequence[Ready], mark: object) -> list[Fault | None]:
         faults = [part.fault() for part in parts]
         for i, part in enumerate(parts):
             one = faults[i]
-            if isinstance(one, NotRun) and one.ends(part.slot.faults, mark):
+            if isinstance(one, NotRun) and one.ends(part.slot.faults, token):
                 faults[i] = None if any(map(part.meets, written)) else one
         faults += [fault for part in parts for at, fault in spoilt if part.meets(at)]
         found = next((fault for fault in faults if fault is not None), None)

@@ -6,7 +6,7 @@ from typing import Any
 from ...checks import Arguments, Counts, Key, ShaderSource, with_lines
 from ..buffers.slots import Slot
 from ..buffers.views import View
-from ..device.device import Record
+from ..device.device import Device
 from ..errors import messages
 from ..errors.faults import Fault
 from ..errors.operations import ask, operate
@@ -28,9 +28,9 @@ class Kernel:
     #: With which `_core._again` runs a cached call; 0: no calls are cached.
     core_number: int = 0
 
-    def __init__(self, record: Record, source: ShaderSource) -> None:
-        record.check_alive()
-        self._record, self.label, self._check = record, source.label, source.check
+    def __init__(self, device: Device, source: ShaderSource) -> None:
+        device.check_alive()
+        self._device, self.label, self._check = device, source.label, source.check
         self.what = f'kernel "{self.label}"'
         self.params = source.params
         self._shader = parse_shader(source.wgsl, source.entry)
@@ -52,14 +52,14 @@ class Kernel:
         raise NotImplementedError
 
     async def ready(self) -> None:
-        ask(self._record, [self.fault])
+        ask(self._device, [self.fault])
 
     def run(self, counts: Counts, args: Arguments, key: Key = ()) -> None:
         self._run(counts, args, None)
 
     async def time(self, counts: Counts, args: Arguments) -> float:
         raise BufferError(
-            f"{self._record} cannot measure: it was made without the feature "
+            f"{self._device} cannot measure: it was made without the feature "
             '"timestamp-query", which request_device() asks for where the adapter '
             "has it"
         )
@@ -67,8 +67,8 @@ class Kernel:
     def _run(self, counts: Counts, args: Arguments, timestamps: Any) -> Fault | None:
         """Binds the arguments and submits; returns the fault of what it wrote, if
         any."""
-        record = self._record
-        record.check_alive()
+        device = self._device
+        device.check_alive()
         bound, groups = self.prepare(counts, View.of(args))
         return self._submit(bound, groups, timestamps)
 
@@ -76,25 +76,25 @@ class Kernel:
         self, counts: Counts, views: Sequence[Any]
     ) -> tuple[list[Bound], Counts]:
         """Checks the arguments and counts, and copies what cannot be bound in place."""
-        record = self._record
+        device = self._device
         groups = self.check_call(counts, views)
         bound = [
-            bind(record, view, i, self.declared(i), self._check)
+            bind(device, view, i, self.declared(i), self._check)
             for i, view in enumerate(views)
         ]
-        resolve_aliasing(record, views, bound)
+        resolve_aliasing(device, views, bound)
         return bound, groups
 
     def check(self, counts: Counts, views: Sequence[Any]) -> tuple[Counts, list[Slot]]:
         """The workgroups of a call that is run elsewhere, and what its shader may write to;
         raises as `prepare` does, and copies nothing."""
-        self._record.check_alive()
+        self._device.check_alive()
         groups = self.check_call(counts, views)
         bound = {}
         for i, each in enumerate(views):
             declared = self.declared(i)
             if isinstance(each, View):
-                bound[i] = bind(self._record, each, i, declared, self._check)
+                bound[i] = bind(self._device, each, i, declared, self._check)
             else:
                 pack_number(each, i, declared)
         check_aliasing(views, bound)
@@ -116,7 +116,7 @@ class Kernel:
 
     def checked_groups(self, counts: Counts, views: Sequence[Any]) -> Counts:
         groups = counts if counts[0] else self._usual_groups(views)
-        limit = self._record.limits["maxComputeWorkgroupsPerDimension"]
+        limit = self._device.limits["maxComputeWorkgroupsPerDimension"]
         if max(groups) > limit:
             raise ValueError(messages.wrong_workgroups(limit, groups))
         return groups
@@ -155,7 +155,7 @@ class Kernel:
             one.slot.filled = max(one.slot.filled, one.offset + one.size)
         targets = [one.back.part() if one.back else one.part() for one in written]
         operate(
-            self._record,
+            self._device,
             self.what,
             lambda: self._dispatch(bound, groups, timestamps),
             reads=[one.part() for one in bound],

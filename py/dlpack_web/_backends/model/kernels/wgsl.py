@@ -342,10 +342,10 @@ def parse_shader(wgsl: str, entry: str) -> Shader:
 
 def _workgroup_of(source: _Source, size: Sequence[str]) -> tuple[int, int, int] | None:
     counts = [source.number(part) for part in _list_of(size)]
-    known = [n for n in counts if n]  # none of them is 0
-    if not 1 <= len(counts) <= 3 or len(known) < len(counts):
+    positive = [n for n in counts if n]  # none of them is 0
+    if not 1 <= len(counts) <= 3 or len(positive) < len(counts):
         return None
-    x, y, z = [*known, 1, 1][:3]
+    x, y, z = [*positive, 1, 1][:3]
     return x, y, z
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dlpack_web import DeviceLostError, DType
-from dlpack_web.backends import Record, Slot
+from dlpack_web.backends import Device, Slot
 
 from .._wire.frame import malformed
 
@@ -73,8 +73,8 @@ def type_of(x: object) -> str:
     return f"{'an' if spoken else 'a'} {name}{' (await it)' if waits else ''}"
 
 
-class PageRecord(Record):
-    """The record of a page's device."""
+class PageDevice(Device):
+    """A page's device."""
 
     @staticmethod
     def way_to_larger(size: int) -> str:
@@ -97,7 +97,7 @@ class PageRecord(Record):
 class Buffer:
     """A GPUBuffer of a page, by the number that both sides know it by."""
 
-    usage = Record.usage
+    usage = Device.usage
 
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size = number, size
@@ -110,7 +110,7 @@ def step_of(dtype: DType, padded: bool) -> float:
 
 
 def slot_for(
-    record: PageRecord,
+    device: PageDevice,
     number: int,
     size: int,
     dtype: DType,
@@ -119,5 +119,5 @@ def slot_for(
 ) -> Slot:
     """The slot of a new buffer for so many elements; BufferError if it is too large."""
     used = size * step_of(dtype, padded)
-    buffer = Buffer(number, record.size_for(ceil(used)))
-    return Slot(record, buffer, own=False, used=used, release=release)
+    buffer = Buffer(number, device.size_for(ceil(used)))
+    return Slot(device, buffer, own=False, used=used, release=release)
