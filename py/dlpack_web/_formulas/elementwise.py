@@ -12,7 +12,7 @@ from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
 from . import formulas
 from .generated import PER_INVOCATION
-from .signature import Given, Signature, check_half
+from .signature import BoundArguments, Signature
 
 
 class ElementwiseKernel:
@@ -65,9 +65,7 @@ class ElementwiseKernel:
         inputs, outputs = formulas.parse(in_params, out_params)
         self._operation = formulas.formula(operation, "operation")
         self._signature = Signature(name, inputs, outputs)
-        self._types = {param.type for param in (*inputs, *outputs)}
         self._kernels: dict[str, tuple[Kernel, list[str]]] = {}  # by kinds
-        self._checked: set[int] = set()  # devices
         self._last = 0  # as of Kernel
 
     def __call__(self, *args: Tensor | float, size: int | None = None) -> Any:
@@ -113,11 +111,11 @@ class ElementwiseKernel:
         if size is not None:
             size = _size(size)
         if size is not None and not tensors and len(args) == len(signature.inputs):
-            numbers = Given([], None, args, (), default_device().id)
+            numbers = BoundArguments([], None, args, (), default_device().id)
             return signature.onto(numbers, (size,), lambda made: self(*args, *made))
-        given = signature.sort(args)
-        shape = self._shape(given, size)
-        return signature.onto(given, shape, lambda made: self._run(given, made, key))
+        bound = signature.sort(args)
+        shape = self._shape(bound, size)
+        return signature.onto(bound, shape, lambda made: self._run(bound, made, key))
 
     @property
     def wgsl(self) -> str:
@@ -127,7 +125,7 @@ class ElementwiseKernel:
         >>> "let x = _x_[i];" in double.wgsl
         True
         """
-        return self._source(self._usual()).wgsl
+        return self._source(self._signature.usual).wgsl
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
         """Returns when the shader for tensors has compiled. Waiting is optional.
@@ -152,15 +150,15 @@ class ElementwiseKernel:
         ...     error.line
         1
         """
-        await self._kernel(self._usual())[0].ready(device)
+        await self._kernel(self._signature.usual)[0].ready(device)
 
     def __repr__(self) -> str:
         return f"<ElementwiseKernel {self._signature.name!r} {self._signature}>"
 
-    def _shape(self, given: Given, size: int | None) -> tuple[int, ...]:
-        signature, shape = self._signature, given.shape
-        if shape is None and given.outputs:
-            shape = given.outputs[0].shape
+    def _shape(self, bound: BoundArguments, size: int | None) -> tuple[int, ...]:
+        signature, shape = self._signature, bound.shape
+        if shape is None and bound.outputs:
+            shape = bound.outputs[0].shape
         if size is not None:
             if shape is not None:
                 raise ValueError(
@@ -173,20 +171,18 @@ class ElementwiseKernel:
                 f'kernel "{signature.name}" does not know how many elements to compute: '
                 "give the outputs, or size="
             )
-        if given.outputs:
-            whole = "the inputs have" if given.shape is not None else "another has"
-            signature.check_outputs(given.outputs, shape, whole)
+        if bound.outputs:
+            whole = "the inputs have" if bound.shape is not None else "another has"
+            signature.check_outputs(bound.outputs, shape, whole)
         return shape
 
-    def _run(self, given: Given, outputs: list[Tensor], key: Key) -> None:
+    def _run(self, bound: BoundArguments, outputs: list[Tensor], key: Key) -> None:
         n = outputs[0].size
         if n == 0:
             return
-        if given.device not in self._checked:
-            check_half(self._types, self._signature.name, given.device)
-            self._checked.add(given.device)
-        kinds, inputs = given.kinds, given.inputs
-        if given.outputs:
+        self._signature.check_device(bound.device)
+        kinds, inputs = bound.kinds, bound.inputs
+        if bound.outputs:
             pairs = zip(kinds, inputs, strict=True)
             kinds = [_shared(kind, arg, outputs) for kind, arg in pairs]
         kernel, names = self._kernel(kinds)
@@ -197,9 +193,6 @@ class ElementwiseKernel:
         groups = formulas.grid(-(-n // PER_INVOCATION))
         with named(names):
             self._last = kernel._run(args, groups, key)
-
-    def _usual(self) -> list[str]:
-        return ["r" if param.raw else "t" for param in self._signature.inputs]
 
     def _source(self, kinds: list[str]) -> formulas.Source:
         signature = self._signature

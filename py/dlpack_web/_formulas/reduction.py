@@ -15,7 +15,7 @@ from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
 from . import formulas
 from .generated import IN_REDUCTIONS
-from .signature import Given, Signature, check_half, fresh
+from .signature import BoundArguments, Signature, fresh
 
 # For each type that is reduced: the dtype of partial results, and how many of them.
 _PARTIAL = {type_: (parse_dtype(dtype), 1) for type_, dtype in formulas.DTYPES.items()}
@@ -100,14 +100,12 @@ class ReductionKernel:
             formulas.identity_of(identity, type_),
             type_,
         )
-        self._signature = Signature(name, inputs, outputs)
-        self._types = {param.type for param in (*inputs, *outputs)} | {type_}
+        self._signature = Signature(name, inputs, outputs, type_)
         self._partial, self._lanes = _PARTIAL[type_]
         self._kernels: dict[tuple[str, bool, str], tuple[Kernel, list[str]]] = {}
         self._prepared: dict[_Key, list[_Pass]] = {}
         #: As of Kernel, and the sizes that the call had.
         self._last: tuple[int, Tensor | None] = 0, None
-        self._checked: set[int] = set()  # devices
 
     def __call__(
         self,
@@ -157,15 +155,15 @@ class ReductionKernel:
         key: Key = (*args, sizes), *options
         if options and recorder() is None and _core._again(number, key):
             return signature.outputs_in(args)
-        given = signature.sort(args)
-        if given.shape is None:
+        bound = signature.sort(args)
+        if bound.shape is None:
             raise ValueError(f'kernel "{signature.name}" needs a tensor to reduce')
-        axes = _axes(axis, given.shape)
-        shape = _without(axes, given.shape, keepdims)
-        if given.outputs:
-            signature.check_outputs(given.outputs, shape, "the result has")
+        axes = _axes(axis, bound.shape)
+        shape = _without(axes, bound.shape, keepdims)
+        if bound.outputs:
+            signature.check_outputs(bound.outputs, shape, "the result has")
         return signature.onto(
-            given, shape, lambda made: self._run(given, made, axes, options)
+            bound, shape, lambda made: self._run(bound, made, axes, options)
         )
 
     @property
@@ -177,7 +175,7 @@ class ReductionKernel:
         >>> "fn _reduce(a: f32, b: f32) -> f32" in total.wgsl
         True
         """
-        return formulas.reduction(self._what, self._usual(), "whole").wgsl
+        return formulas.reduction(self._what, self._signature.usual, "whole").wgsl
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
         """Returns when the shaders for tensors have compiled. Waiting is optional.
@@ -204,22 +202,26 @@ class ReductionKernel:
         True
         """
         for pass_ in formulas.PASSES:
-            await self._kernel(self._usual(), pass_)[0].ready(device)
+            await self._kernel(self._signature.usual, pass_)[0].ready(device)
 
     def __repr__(self) -> str:
         return f"<ReductionKernel {self._signature.name!r} {self._signature}>"
 
     def _run(
-        self, given: Given, outputs: list[Tensor], axes: frozenset[int], options: Key
+        self,
+        bound: BoundArguments,
+        outputs: list[Tensor],
+        axes: frozenset[int],
+        options: Key,
     ) -> None:
         count = outputs[0].size
         if count == 0:
             return
-        key = _key(given, axes)
+        key = _key(bound, axes)
         cached = self._prepared.get(key)
-        passes = cached or self._prepare(given, axes, count)
+        passes = cached or self._prepare(bound, axes, count)
         try:
-            self._run_passes(passes, given, outputs, options)
+            self._run_passes(passes, bound, outputs, options)
         except BaseException:
             if cached is None:
                 for one in passes:
@@ -231,46 +233,49 @@ class ReductionKernel:
             self._prepared.pop(oldest, None)
 
     def _run_passes(
-        self, passes: "list[_Pass]", given: Given, outputs: list[Tensor], options: Key
+        self,
+        passes: "list[_Pass]",
+        bound: BoundArguments,
+        outputs: list[Tensor],
+        options: Key,
     ) -> None:
         if len(passes) == 1:
             (one,) = passes
-            self._last = one.run((*given.inputs, *outputs), options), one.sizes
+            self._last = one.run((*bound.inputs, *outputs), options), one.sizes
             return
         first, last = passes
         shape = (first.elements,)
-        with fresh(shape, self._partial, given.device) as partial:
-            first.run((*given.inputs, partial))
-            pairs = zip(given.inputs, given.kinds, strict=True)
+        with fresh(shape, self._partial, bound.device) as partial:
+            first.run((*bound.inputs, partial))
+            pairs = zip(bound.inputs, bound.kinds, strict=True)
             raw = (arg for arg, kind in pairs if kind == "r")
             last.run((*raw, partial, *outputs))
 
-    def _prepare(self, given: Given, axes: frozenset[int], count: int) -> "list[_Pass]":
+    def _prepare(
+        self, bound: BoundArguments, axes: frozenset[int], count: int
+    ) -> "list[_Pass]":
         """The passes, with their sizes on the device."""
-        if given.device not in self._checked:
-            check_half(self._types, self._signature.name, given.device)
-            self._checked.add(given.device)
-        shape = given.shape or ()
+        self._signature.check_device(bound.device)
+        shape = bound.shape or ()
         if 0 in shape:  # without elements, axes may be longer than 32 bits say
             shape, axes = (0, count), frozenset({0})
         words = formulas.sizes(shape, axes)
         chunks, n = words[3:5]
         if chunks == 1:
-            return [self._pass("whole", given, words)]
+            return [self._pass("whole", bound, words)]
         last = formulas.sizes((chunks, count), {0}, n)
-        return [self._pass("first", given, words), self._pass("last", given, last)]
+        return [self._pass("first", bound, words), self._pass("last", bound, last)]
 
-    def _pass(self, pass_: str, given: Given, words: tuple[int, ...]) -> "_Pass":
-        kernel, names = self._kernel(given.kinds, pass_, words[7] == 2)
+    def _pass(
+        self, pass_: str, bound: BoundArguments, words: tuple[int, ...]
+    ) -> "_Pass":
+        kernel, names = self._kernel(bound.kinds, pass_, words[7] == 2)
         outputs, lanes, _, chunks = words[:4]
         groups = formulas.grid(outputs * chunks * lanes)
         with _core.from_buffer(array("I", words)) as host:
-            sizes = owner(given.device).upload(host, given.device, _U32)
+            sizes = owner(bound.device).upload(host, bound.device, _U32)
         _core._uncount(sizes)  # live_tensors() is for those of users
         return _Pass(kernel, names, groups, outputs * chunks * self._lanes, sizes)
-
-    def _usual(self) -> list[str]:
-        return ["r" if param.raw else "t" for param in self._signature.inputs]
 
     def _kernel(
         self, kinds: list[str], pass_: str, one_axis: bool = True
@@ -298,10 +303,10 @@ _KEPT = 8  # shapes whose sizes stay on the device
 type _Key = tuple[int, int, str, tuple[int, ...] | None, frozenset[int]]
 
 
-def _key(given: Given, axes: frozenset[int]) -> _Key:
+def _key(bound: BoundArguments, axes: frozenset[int]) -> _Key:
     """After an error of the device, the buffers of the sizes may be invalid."""
-    device, kinds = given.device, "".join(given.kinds)
-    return device, owner(device).error_count(device), kinds, given.shape, axes
+    device, kinds = bound.device, "".join(bound.kinds)
+    return device, owner(device).error_count(device), kinds, bound.shape, axes
 
 
 class _Pass(NamedTuple):
@@ -327,13 +332,13 @@ def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:
     if axis is None:
         return frozenset(range(ndim))
     try:
-        given = [
+        indices = [
             as_int(one) for one in (axis if isinstance(axis, Sequence) else (axis,))
         ]
     except TypeError:
         raise TypeError(f"axis must be ints or None, not {axis!r}") from None
     found: set[int] = set()
-    for at in given:
+    for at in indices:
         if not -ndim <= at < ndim:
             raise ValueError(f"axis {at} is out of bounds for shape {shape}")
         if at % ndim in found:

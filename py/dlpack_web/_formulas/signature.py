@@ -14,7 +14,7 @@ from .._tensor.tensor import Tensor
 from .formulas import DTYPES, Param
 
 
-class Given(NamedTuple):
+class BoundArguments(NamedTuple):
     """kinds: see formulas.elementwise. shape: that of the tensors, () if all have it;
     None without tensors. outputs: those that were given, or nothing."""
 
@@ -29,8 +29,13 @@ class Signature:
     """The parameters of a kernel."""
 
     def __init__(
-        self, name: Any, inputs: Sequence[Param], outputs: Sequence[Param]
+        self,
+        name: Any,
+        inputs: Sequence[Param],
+        outputs: Sequence[Param],
+        type_: str = "",
     ) -> None:
+        """type_: of partial results."""
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type_of(name)}")
         self.name = name
@@ -38,6 +43,10 @@ class Signature:
         self.dtypes = [parse_dtype(DTYPES[param.type]) for param in outputs]
         self._params = [*inputs, *outputs]
         self._names = [param.name for param in self._params]
+        self._is_half = "f16" in [type_, *(param.type for param in self._params)]
+        self._half_devices: set[int] = set()
+        #: Kinds of inputs that are tensors.
+        self.usual = ["r" if param.raw else "t" for param in inputs]
         #: How many arguments a call has that may be cached: with its outputs. With f16
         #: none is, because Kernel takes numbers beyond those of f16.
         self.cached = 0 if any(x.type == "f16" for x in inputs) else len(self._params)
@@ -46,7 +55,7 @@ class Signature:
         ins, outs = _listed(self.inputs), _listed(self.outputs)
         return f"({ins}) -> ({outs})"
 
-    def sort(self, args: tuple[Any, ...]) -> Given:
+    def sort(self, args: tuple[Any, ...]) -> BoundArguments:
         """Each argument with its parameter; raises if one does not fit it."""
         inputs, outputs = len(self.inputs), len(self.outputs)
         if len(args) not in (inputs, inputs + outputs):
@@ -74,7 +83,19 @@ class Signature:
                 if shape and arg.shape != shape:
                     raise ValueError(self._disagreement(args))
                 shape = arg.shape
-        return Given(kinds, shape, args[:inputs], args[inputs:], device)
+        return BoundArguments(kinds, shape, args[:inputs], args[inputs:], device)
+
+    def check_device(self, device: int) -> None:
+        """BufferError if the shader needs f16, and the device lacks it."""
+        if not self._is_half or device in self._half_devices:
+            return
+        if not owner(device).has_feature(device, "shader-f16"):
+            raise BufferError(
+                f'kernel "{self.name}" is of f16, and webgpu:{device} lacks the feature '
+                '"shader-f16", which request_device() asks for where the adapter has it: '
+                "use f32"
+            )
+        self._half_devices.add(device)
 
     def outputs_in(self, args: tuple[Any, ...]) -> Any:
         """What a call with its outputs returns."""
@@ -83,7 +104,7 @@ class Signature:
 
     def onto(
         self,
-        given: Given,
+        bound: BoundArguments,
         shape: tuple[int, ...],
         run: Callable[[list[Tensor]], None],
     ) -> Any:
@@ -91,10 +112,10 @@ class Signature:
         it raises. Returns the output, or a tuple of several."""
         new: list[Tensor] = []
         try:
-            if not given.outputs:
+            if not bound.outputs:
                 for dtype in self.dtypes:
-                    new.append(fresh(shape, dtype, given.device))
-            outputs = new or list(given.outputs)
+                    new.append(fresh(shape, dtype, bound.device))
+            outputs = new or list(bound.outputs)
             run(outputs)
         except BaseException:
             for tensor in new:
@@ -126,16 +147,6 @@ class Signature:
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
     return owner(device).empty(shape, dtype, device, recorder() is not None)
-
-
-def check_half(types: Iterable[str], name: str, device: int) -> None:
-    """BufferError if the shader needs f16, and the device lacks it."""
-    if "f16" in types and not owner(device).has_feature(device, "shader-f16"):
-        raise BufferError(
-            f'kernel "{name}" is of f16, and webgpu:{device} lacks the feature '
-            '"shader-f16", which request_device() asks for where the adapter has it: use '
-            "f32"
-        )
 
 
 def _listed(params: Iterable[Param]) -> str:
