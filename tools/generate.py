@@ -55,15 +55,14 @@ for row in DTYPES:
     row["type"] = array.replace("Float16Array", "Halves | Uint16Array")
     row["kind"] = [row["number"], row["bits"], *row.get("ieee", [])]
     row["view"] = f", {array}" if "array" in row else ""
+WIDTHS = sorted({row["bits"] for row in DTYPES})
 NUMBERED = []
 for code in TYPES["codes"]:
     rows = [row for row in DTYPES if row["code"] == code]
     for row in rows[:1]:
         name = row["name"].removesuffix(str(row["bits"]))
-        numbered = name != row["name"]
-        bits = sum(1 << each["bits"].bit_length() - 1 for each in rows)
-        widths = bits if numbered else row["bits"]
-        NUMBERED.append(f'X({code}, "{name}", {numbered:d}, {widths:#x})')
+        widths = sum(1 << WIDTHS.index(each["bits"]) for each in rows)
+        NUMBERED.append(f'X({code}, "{name}", {name != row["name"]:d}, {widths:#x})')
 
 CONVERSIONS: list[dict[str, Any]] = TYPES["conversions"]
 CONVERTED: dict[str, list[str]] = {}  # what each dtype may become
@@ -106,8 +105,10 @@ enum {{
 /* X(code, bits, name) for each dtype. */
 #define DLW_DTYPES(X) \\
 {each(DTYPES, 'X({code}, {bits}, "{name}")', NEXT)}
-/* X(code, name, numbered, widths). numbered: names are `name` and the bits, and bit k of
- * widths is set if elements of 2^k bits exist; otherwise widths is the bits. */
+/* The bits that elements of one lane have. */
+#define DLW_WIDTHS {{{", ".join(map(str, WIDTHS))}}}
+/* X(code, name, numbered, widths). numbered: names are `name` and the bits. Bit k of widths
+ * is set if elements with the bits of DLW_WIDTHS[k] exist. */
 #define DLW_DTYPE_CODES(X) \\
 {NEXT.join(NUMBERED)}
 /* X(from_code, from_bits, to_code, to_bits, numbers, convert): the functions that convert

@@ -6,7 +6,8 @@
 /* By DLDataTypeCode: the name of one lane, and the widths: see DLW_DTYPE_CODES. */
 static const struct {
   char name[20];
-  uint8_t numbered, widths;
+  uint8_t numbered;
+  uint16_t widths;
 } CODES[] = {
 #define ROW(code, name, numbered, widths) [code] = {name, numbered, widths},
     DLW_DTYPE_CODES(ROW)
@@ -14,12 +15,12 @@ static const struct {
 };
 
 int dlw_dtype_known(DLDataType dtype) {
-  uint32_t bits = dtype.bits;
-  if (dtype.code >= sizeof CODES / sizeof CODES[0]) return 0;
-  if (bits == 0 || dtype.lanes == 0) return 0;
-  uint32_t widths = CODES[dtype.code].widths;
-  if (!CODES[dtype.code].numbered) return bits == widths;
-  return (bits & (bits - 1)) == 0 && (widths >> __builtin_ctz(bits) & 1);
+  static const uint8_t WIDTHS[] = DLW_WIDTHS;
+  if (dtype.code >= sizeof CODES / sizeof CODES[0] || dtype.lanes == 0) return 0;
+  for (size_t i = 0; i < sizeof WIDTHS; i++) {
+    if (WIDTHS[i] == dtype.bits) return CODES[dtype.code].widths >> i & 1;
+  }
+  return 0;
 }
 
 static char *add_text(char *to, const char *text) {

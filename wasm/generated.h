@@ -114,27 +114,29 @@ enum {
   X(kDLUInt, 2, "uint2")                            \
   X(kDLInt, 4, "int4")                              \
   X(kDLUInt, 4, "uint4")
-/* X(code, name, numbered, widths). numbered: names are `name` and the bits, and bit k
- * of widths is set if elements of 2^k bits exist; otherwise widths is the bits. */
-#define DLW_DTYPE_CODES(X)                               \
-  X(kDLInt, "int", 1, 0x7f)                              \
-  X(kDLUInt, "uint", 1, 0x7f)                            \
-  X(kDLFloat, "float", 1, 0x70)                          \
-  X(kDLBfloat, "bfloat", 1, 0x10)                        \
-  X(kDLComplex, "complex", 1, 0xe0)                      \
-  X(kDLBool, "bool", 0, 0x8)                             \
-  X(kDLFloat8_e3m4, "float8_e3m4", 0, 0x8)               \
-  X(kDLFloat8_e4m3, "float8_e4m3", 0, 0x8)               \
-  X(kDLFloat8_e4m3b11fnuz, "float8_e4m3b11fnuz", 0, 0x8) \
-  X(kDLFloat8_e4m3fn, "float8_e4m3fn", 0, 0x8)           \
-  X(kDLFloat8_e4m3fnuz, "float8_e4m3fnuz", 0, 0x8)       \
-  X(kDLFloat8_e5m2, "float8_e5m2", 0, 0x8)               \
-  X(kDLFloat8_e5m2fnuz, "float8_e5m2fnuz", 0, 0x8)       \
-  X(kDLFloat8_e8m0fnu, "float8_e8m0fnu", 0, 0x8)         \
-  X(kDLFloat6_e2m3fn, "float6_e2m3fn", 0, 0x6)           \
-  X(kDLFloat6_e3m2fn, "float6_e3m2fn", 0, 0x6)           \
-  X(kDLFloat4_e2m1fn, "float4_e2m1fn", 0, 0x4)           \
-  X(kDLBcomplex, "bcomplex", 1, 0x20)
+/* The bits that elements of one lane have. */
+#define DLW_WIDTHS {1, 2, 4, 6, 8, 16, 32, 64, 128}
+/* X(code, name, numbered, widths). numbered: names are `name` and the bits. Bit k of
+ * widths is set if elements with the bits of DLW_WIDTHS[k] exist. */
+#define DLW_DTYPE_CODES(X)                                \
+  X(kDLInt, "int", 1, 0xf7)                               \
+  X(kDLUInt, "uint", 1, 0xf7)                             \
+  X(kDLFloat, "float", 1, 0xe0)                           \
+  X(kDLBfloat, "bfloat", 1, 0x20)                         \
+  X(kDLComplex, "complex", 1, 0x1c0)                      \
+  X(kDLBool, "bool", 0, 0x10)                             \
+  X(kDLFloat8_e3m4, "float8_e3m4", 0, 0x10)               \
+  X(kDLFloat8_e4m3, "float8_e4m3", 0, 0x10)               \
+  X(kDLFloat8_e4m3b11fnuz, "float8_e4m3b11fnuz", 0, 0x10) \
+  X(kDLFloat8_e4m3fn, "float8_e4m3fn", 0, 0x10)           \
+  X(kDLFloat8_e4m3fnuz, "float8_e4m3fnuz", 0, 0x10)       \
+  X(kDLFloat8_e5m2, "float8_e5m2", 0, 0x10)               \
+  X(kDLFloat8_e5m2fnuz, "float8_e5m2fnuz", 0, 0x10)       \
+  X(kDLFloat8_e8m0fnu, "float8_e8m0fnu", 0, 0x10)         \
+  X(kDLFloat6_e2m3fn, "float6_e2m3fn", 0, 0x8)            \
+  X(kDLFloat6_e3m2fn, "float6_e3m2fn", 0, 0x8)            \
+  X(kDLFloat4_e2m1fn, "float4_e2m1fn", 0, 0x4)            \
+  X(kDLBcomplex, "bcomplex", 1, 0x40)
 /* X(from_code, from_bits, to_code, to_bits, numbers, convert): the functions that
  * convert elements, of so many numbers. */
 #define DLW_CONVERSIONS(X)                               \

@@ -13,8 +13,8 @@ from .._layout.dtype import Array, DType, dtype_of, element_dtype, is_scalar, np
 def view_array(tensor: _core.Tensor) -> Array:
     """An ndarray over the memory of a CPU tensor; lanes become a last axis.
 
-    Packed sub-byte elements have no address, so they are unpacked into a new array of
-    one byte each. It is read-only, because writes would be lost.
+    Packed elements that share bytes have no address, so they are unpacked into a new
+    array of whole bytes. It is read-only, because writes would be lost.
     """
     import numpy as np
 
@@ -29,7 +29,7 @@ def view_array(tensor: _core.Tensor) -> Array:
             f"NumPy supports at most 64 axes, and the lanes of {dtype} need one more: "
             "reshape the tensor first"
         )
-    if scalar.bits < 8 and not tensor.padded:
+    if scalar.bits % 8 and not tensor.padded:
         array = _unpack(tensor, dtype).view(np_scalar)
         array.flags.writeable = False
         return array.reshape(tensor.shape + axis)
@@ -52,7 +52,7 @@ def byte_strides(tensor: _core.Tensor, step: int) -> tuple[int, ...]:
 
 
 def _unpack(tensor: _core.Tensor, dtype: DType) -> Array:
-    """Each lane of packed elements in its own byte, the lowest bits first."""
+    """Each lane of packed elements in bytes of its own, the lowest bits first."""
     import numpy as np
 
     packed = _core.from_dlpack(tensor, copy=True)
@@ -64,9 +64,7 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> Array:
     octets = np.asarray(memoryview(memory), np.uint8)
     bits = np.unpackbits(octets, bitorder="little", count=count * dtype.bits)
     rows = bits.reshape(count, dtype.bits)
-    array: Array
-    array = np.packbits(rows, axis=1, bitorder="little")[:, 0]
-    return array
+    return np.packbits(rows, axis=1, bitorder="little")
 
 
 def is_raw(array: Array) -> bool:
@@ -116,5 +114,7 @@ def named_dtype(np_dtype: Any) -> DType | None:
     else:
         return None
     dtype = DType(name) if is_scalar(name) else None
-    fits = dtype is not None and np_dtype.itemsize == dtype.itemsize
+    # Elements of more bits than whole bytes have no padded form.
+    is_whole = dtype is not None and (dtype.bits < 8 or dtype.bits % 8 == 0)
+    fits = dtype is not None and is_whole and np_dtype.itemsize == dtype.itemsize
     return dtype if fits and (np_dtype.isnative or np_dtype.itemsize == 1) else None

@@ -173,7 +173,7 @@ def repr_elements(tensor: Tensor) -> str:
     """The elements for a repr as in NumPy's, shortened to the first and last ones of each
     axis; "" if the CPU does not read them at once, or they have too many axes."""
     many = tensor.size > SHOWN
-    packed = tensor.dtype.bits < 8 and many  # all would be unpacked
+    packed = tensor.dtype.bits % 8 and many  # all would be unpacked
     if not tensor.device.is_host or packed or (tensor.ndim > 4 and many):
         return ""
     try:

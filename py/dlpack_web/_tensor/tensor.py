@@ -150,7 +150,7 @@ class Tensor(ArrowExport, Facts):
             raise interrupt
         if copy is False and not self.device.is_host:
             raise CopyError(f"reading {self.device} back makes a copy")
-        if copy is False and self.dtype.bits < 8 and not self.padded:
+        if copy is False and self.dtype.bits % 8 and not self.padded:
             raise CopyError(f"unpacking {self.dtype} makes a copy")
         array = self._array() if copy else self.numpy()
         if dtype is not None and array.dtype != dtype:

@@ -204,7 +204,7 @@ def _landing(tensor: Tensor, out: Any) -> tuple[Tensor, Array | Tensor]:
     import numpy as np
 
     dtype = np_dtype(tensor.dtype)
-    packed = tensor.dtype.bits < 8 and not tensor.padded  # not as in `out`
+    packed = tensor.dtype.bits % 8 and not tensor.padded  # not as in `out`
     if (
         out is not None
         and not packed
