@@ -60,6 +60,13 @@ def pytest_generate_tests(metafunc):
         "np_row": [row for row in DTYPES if row["numpy"] == "numpy"],
         "other_row": [row for row in DTYPES if row["numpy"] != "numpy"],
         "sub_byte_row": [row for row in DTYPES if row["bits"] < 8],
+        "packed_row": [row for row in DTYPES if row["bits"] % 8],
+        # Others whose elements may have bytes of their own.
+        "other_array_row": [
+            row
+            for row in DTYPES
+            if row["numpy"] != "numpy" and (row["bits"] < 8 or row["bits"] % 8 == 0)
+        ],
     }
     own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     for name, chosen in rows.items():

@@ -28,7 +28,7 @@ def test_rule_027_numpy_dtypes_map_by_triple(np_row):
 
 
 @pytest.mark.parametrize(
-    ("code", "bits"), [(0, 12), (0, 0), (0, 128), (2, 8), (2, 128), (5, 16), (200, 8)]
+    ("code", "bits"), [(0, 11), (0, 0), (0, 128), (2, 8), (2, 128), (5, 16), (200, 8)]
 )
 def test_rule_027_other_widths_are_refused(code, bits):
     producer = Forged(code=code, bits=bits)

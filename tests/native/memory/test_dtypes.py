@@ -52,6 +52,8 @@ def packed_bytes(row, count=6):
 
 def test_elements_are_aligned_as_their_package_says(dtype):
     """Complex numbers are pairs: those of 4 bytes need 2."""
+    if dtype["numpy"] is None:
+        pytest.skip("no package has it")
     package = np
     if not hasattr(np, dtype["name"]) or dtype["name"].startswith("bcomplex"):
         package = pytest.importorskip("ml_dtypes")
@@ -136,7 +138,7 @@ def test_other_dtype_is_carried_with_its_bytes(other_row):
     assert (copied.code, copied.bits) == (other_row["code"], other_row["bits"])
     size = packed_bytes(other_row)
     original = bytearray(bytes(producer.memory)[:size])
-    if other_row["bits"] < 8:  # what lies behind the last element is 0 in a copy
+    if other_row["bits"] % 8:  # what lies behind the last element is 0 in a copy
         original[-1] &= 0xFF >> (-6 * other_row["bits"]) % 8
     assert ctypes.string_at(copied.data, size) == original
 
@@ -182,14 +184,14 @@ def forged_other(row, **fields):
     )
 
 
-def test_other_dtype_reaches_numpy_without_a_copy(other_row, extension):
-    producer = forged_other(other_row, shape=(2, 2))
-    itemsize = other_row["itemsize"]
+def test_other_dtype_reaches_numpy_without_a_copy(other_array_row, extension):
+    producer = forged_other(other_array_row, shape=(2, 2))
+    itemsize = other_array_row["itemsize"]
     with dlw.from_dlpack(producer) as tensor:
-        assert tensor.padded == (other_row["bits"] < 8)
+        assert tensor.padded == (other_array_row["bits"] < 8)
         array = tensor.numpy()
         assert np.asarray(tensor).ctypes.data == array.ctypes.data
-    assert is_dtype(array, other_row["name"], extension)
+    assert is_dtype(array, other_array_row["name"], extension)
     assert array.ctypes.data == ctypes.addressof(producer.memory) + 2 * itemsize
     assert (array.shape, array.strides) == ((2, 2), (itemsize, -2 * itemsize))
     assert producer.deleted == 0
@@ -198,15 +200,17 @@ def test_other_dtype_reaches_numpy_without_a_copy(other_row, extension):
 
 
 @pytest.mark.parametrize("make", [dlw.from_dlpack, dlw.from_buffer])
-def test_array_of_other_dtype_comes_back_without_a_copy(other_row, extension, make):
-    source = dlw.empty((2, 3), other_row["name"]).numpy()
-    array = source.copy() if other_row["bits"] < 8 else source
+def test_array_of_other_dtype_comes_back_without_a_copy(
+    other_array_row, extension, make
+):
+    source = dlw.empty((2, 3), other_array_row["name"]).numpy()
+    array = source.copy() if other_array_row["bits"] < 8 else source
     with make(array.T) as tensor:
-        assert tensor.dtype == other_row["name"]
+        assert tensor.dtype == other_array_row["name"]
         assert (tensor.shape, tensor.strides) == ((3, 2), (1, 3))
-        assert tensor.padded == (other_row["bits"] < 8)
+        assert tensor.padded == (other_array_row["bits"] < 8)
         assert tensor.numpy().ctypes.data == array.ctypes.data
-        assert is_dtype(tensor.numpy(), other_row["name"], extension)
+        assert is_dtype(tensor.numpy(), other_array_row["name"], extension)
     with dlw.from_dlpack(array, copy=True) as copy:
         assert not np.shares_memory(copy.numpy(), array)
         assert copy.numpy().tobytes() == array.tobytes()
@@ -227,8 +231,10 @@ def test_array_of_other_dtype_comes_back_without_a_copy(other_row, extension, ma
 
 
 def values_of(row, count):
-    """Distinct bit patterns, one a byte."""
-    return [(i * 5 + 1) % 2 ** row["bits"] for i in range(count)]
+    """Distinct bit patterns, which use the highest bits, too."""
+    return [
+        (i * 5 + 1 << max(row["bits"] - 7, 0)) % 2 ** row["bits"] for i in range(count)
+    ]
 
 
 def packed(values, bits):
@@ -237,23 +243,23 @@ def packed(values, bits):
     return number.to_bytes(-(-len(values) * bits // 8), "little")
 
 
-def test_packed_elements_are_unpacked_for_numpy(sub_byte_row, extension):
-    bits, values = sub_byte_row["bits"], values_of(sub_byte_row, 6)
-    producer = Forged(code=sub_byte_row["code"], bits=bits)
+def test_packed_elements_are_unpacked_for_numpy(packed_row, extension):
+    bits, values = packed_row["bits"], values_of(packed_row, 6)
+    producer = Forged(code=packed_row["code"], bits=bits)
     ctypes.memmove(producer.memory, packed(values, bits), 6 * bits // 8 + 1)
     array = dlw.from_dlpack(producer).numpy()
-    assert is_dtype(array, sub_byte_row["name"], extension)
+    assert is_dtype(array, packed_row["name"], extension)
     assert array.shape == (2, 3)
     assert not array.flags.writeable
-    unpacked = [byte % 2**bits for byte in array.tobytes()]
-    assert unpacked == values
+    unpacked = np.frombuffer(array.tobytes(), f"u{packed_row['itemsize']}") % 2**bits
+    assert unpacked.tolist() == values
 
 
-def test_packed_elements_are_copied_bit_by_bit(sub_byte_row):
+def test_packed_elements_are_copied_bit_by_bit(packed_row):
     """Transposed and reversed, over memory that ends within a byte."""
-    bits, values = sub_byte_row["bits"], values_of(sub_byte_row, 15)
+    bits, values = packed_row["bits"], values_of(packed_row, 15)
     producer = Forged(
-        code=sub_byte_row["code"],
+        code=packed_row["code"],
         bits=bits,
         shape=(5, 3),
         strides=(1, 5),
