@@ -40,8 +40,8 @@ def export(comment: str, name: str, value: Any) -> str:
     return f"/** {comment} */\nexport const {name} = {json.dumps(value, ensure_ascii=False)};\n\n"
 
 
-TYPES, WEBGPU, DLPACK, WGSL, HINTS, MESSAGES = map(
-    read, ("dtypes", "webgpu", "dlpack", "wgsl", "hints", "messages")
+TYPES, WEBGPU, DLPACK, WGSL, HINTS, MESSAGES, LIBRARIES = map(
+    read, ("dtypes", "webgpu", "dlpack", "wgsl", "hints", "messages", "adapters")
 )
 DEVICES: list[dict[str, Any]] = DLPACK["devices"]
 HOSTS = [row for row in DEVICES if row.get("host")]
@@ -64,6 +64,13 @@ for code in TYPES["codes"]:
         widths = sum(1 << WIDTHS.index(each["bits"]) for each in rows)
         NUMBERED.append(f'X({code}, "{name}", {name != row["name"]:d}, {widths:#x})')
 
+ADAPTERS: dict[str, dict[str, Any]] = LIBRARIES["adapters"]
+for name, row in ADAPTERS.items():
+    row["name"] = name
+    keys = {"install": "install", "useDevice": "use"}
+    more = ((keys[each], each) for each in row["more"])
+    functions = ("give", row["give"]), ("take", row["take"]), *more
+    row["functions"] = ", ".join(f"{key}: {name}.{each}" for key, each in functions)
 CONVERSIONS: list[dict[str, Any]] = TYPES["conversions"]
 CONVERTED: dict[str, list[str]] = {}  # what each dtype may become
 DTYPE = {row["name"]: row for row in DTYPES}
@@ -133,7 +140,7 @@ export interface Conversions {{
 {each(((source, " | ".join(map(repr, to))) for source, to in CONVERTED.items()), "{_[0]}: {_[1]};")}
 }}
 export const CONVERSIONS = {json.dumps(CONVERTED)};
-{export("The same, for messages.", "BECOME", ", ".join(BECOME))}{export("For dtypes that WGSL lacks.", f"NARROWER: {STRINGS}", NARROWER)}"""
+{export("The same, for messages.", "BECOME", ", ".join(BECOME))}{export("What makes a tensor of other values, by a property of them.", f"MADE_BY: {STRINGS}", LIBRARIES["made_by"])}{export("For dtypes that WGSL lacks.", f"NARROWER: {STRINGS}", NARROWER)}"""
 FILES["js/src/webgpu/errors/generated.ts"] = export(
     "What lines of other languages have, and the WGSL for it.",
     f"HELP: {STRINGS}",
@@ -178,6 +185,16 @@ ORT_WORDS = {
     for row in ONNX
     if "web" in row and row["word"] != row["dtype"]
 }
+FILES["js/src/adapters/all.ts"] = f"""\
+{each(ADAPTERS.values(), 'import * as {name} from "./{name}.js";')}
+
+export {{ shareDevice }} from "./devices.js";
+
+/** All adapters, for Python, with the same names in each. */
+export const adapters = {{
+{each(ADAPTERS.values(), "{name}: {{ {functions} }},")}
+}};
+"""
 FILES["js/src/adapters/generated.ts"] = export(
     "The dtypes of onnxruntime-web on WebGPU.", "ON_GPU", GPU
 ) + export("Those on the CPU.", "ON_CPU", CPU)
@@ -313,6 +330,7 @@ DeviceOptions.__module__ = "dlpack_web.webgpu"  # where users find it
 # Of options, the kind and what each must be; those of an adapter.
 OPTIONS: dict[str, tuple[str | list[str], str]] = {{{each(CHECKS.items(), "{_[0]!r}: ({_[1][0]!r}, {_[1][1]!r}),")}}}
 OF_ADAPTER = {OF_ADAPTER}
+AdapterName = Literal{[*ADAPTERS]}
 # For dtypes that WGSL lacks.
 NARROWER = {NARROWER}
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
@@ -402,6 +420,18 @@ def put(path: str, made: str) -> None:
 for path, before in BEFORE_VERSION.items():
     place = re.compile(rf"({before})[\w.+]+", re.MULTILINE)
     put(path, place.sub(rf"\g<1>{VERSION}", (ROOT / path).read_text()))
+# The entry points of adapters.
+manifest = (ROOT / "package.json").read_text()
+entries = each(
+    ADAPTERS.values(), '    "./{name}": "./js/dist/adapters/{name}.js",\n', ""
+)
+others = re.sub(
+    r' *"\./\w+": "\./js/dist/adapters/(?!devices)\w+\.js",\n', "", manifest
+)
+put(
+    "package.json",
+    re.sub(r'("exports": \{\n.*\n|"alias": \{\n)', rf"\1{entries}", others),
+)
 # A package owns the protocol's types, and the bridge has a copy.
 for owned in ROOT.glob("packages/*/js/src/protocol.ts"):
     copied = (

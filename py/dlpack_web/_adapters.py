@@ -4,23 +4,13 @@ from typing import Any, Literal, get_args, overload
 
 from ._arrow import Masked
 from ._backends import javascript
+from ._layout import AdapterName
 from ._tensor.device import CPU, Device, await_default_device, parse_device
 from ._tensor.hints import awaited
 from ._tensor.tensor import Tensor, share
 
-Name = Literal[
-    "arrow",
-    "jax",
-    "litert",
-    "ndarray",
-    "opencv",
-    "ort",
-    "tfjs",
-    "three",
-    "transformers",
-]
 # The other adapters work without their library.
-_NEEDED_LIBRARIES = {*get_args(Name)} - {"arrow", "ndarray"}
+_NEEDED_LIBRARIES = {*get_args(AdapterName)} - {"arrow", "ndarray"}
 
 
 class Adapter:
@@ -161,17 +151,17 @@ class Adapter:
 
 
 @awaited("the adapter is not made", "dlw.adapter(…)")
-async def adapter(name: Name, library: Any) -> Adapter:
+async def adapter(name: AdapterName, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded. Afterwards `from_js` takes
     the library's tensors, too.
 
     Parameters
     ----------
     name : str
-        "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "litert" (LiteRT.js), "arrow" (its
-        `from_js` has column= and nulls= like `from_arrow`, its `to_js` valid= like
-        `to_arrow`), "ndarray" (plain objects as in zarrita), "opencv" (OpenCV.js; you delete
-        the cv.Mat that you request), "three" or "transformers" (transformers.js).
+        That of the entry point in npm, "ort" of dlpack-web/ort (onnxruntime-web). "arrow":
+        its `from_js` has column= and nulls= like `from_arrow`, its `to_js` valid= like
+        `to_arrow`. "ndarray": plain objects as in zarrita. "opencv": you delete the cv.Mat
+        that you request.
     library : JsProxy or None
         Its module; None for "ndarray" and, as for DuckDB-wasm's results, "arrow".
 

@@ -20,11 +20,7 @@ ADAPTERS = sorted(
 
 # File -> what it must say of an adapter of that name.
 PLACES = {
-    "package.json": r'"\./{name}": "\./js/dist/adapters/{name}\.js",?(?s:.*)"alias"'
-    r'(?s:.*)"\./{name}": "\./js/dist/adapters/{name}\.js"',
-    "js/src/adapters/all.ts": r"(?m)^  {name}: \{{",
-    "js/src/exchange/take.ts": r'\w+: "{name}",',
-    "py/dlpack_web/_adapters.py": r'"{name}"',
+    "tools/tables/adapters.toml": r'(?m)^{name} = (?s:.*)^\w+ = "{name}"$',
     "tests/js/surface.test.mjs": r'"\./{name}": \[',
     "tests/package/types/libraries.ts": r'"dlpack-web/{name}"',
     "web/docs/howto/javascript-libraries.md": r"(?m)^\| `{name}`: ",

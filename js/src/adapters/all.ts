@@ -1,8 +1,9 @@
-/** All adapters, for Python, with the same names in each. */
+/** Generated from tools/tables by `make generate`: do not edit. */
+
 import * as arrow from "./arrow.js";
 import * as jax from "./jax.js";
 import * as litert from "./litert.js";
-import { fromNdarray, toNdarray } from "./ndarray.js";
+import * as ndarray from "./ndarray.js";
 import * as opencv from "./opencv.js";
 import * as ort from "./ort.js";
 import * as tfjs from "./tfjs.js";
@@ -11,13 +12,9 @@ import * as transformers from "./transformers.js";
 
 export { shareDevice } from "./devices.js";
 
+/** All adapters, for Python, with the same names in each. */
 export const adapters = {
-  arrow: {
-    give: arrow.toArrow,
-    take: arrow.fromArrow,
-    // DuckDB-wasm does not export its Arrow: then nothing is passed.
-    install: (library: arrow.Arrow | null | undefined) => library && arrow.install(library),
-  },
+  arrow: { give: arrow.toArrow, take: arrow.fromArrow, install: arrow.install },
   jax: { give: jax.toJax, take: jax.fromJax, install: jax.install, use: jax.useDevice },
   litert: {
     give: litert.toLiteRT,
@@ -25,7 +22,7 @@ export const adapters = {
     install: litert.install,
     use: litert.useDevice,
   },
-  ndarray: { give: toNdarray, take: fromNdarray },
+  ndarray: { give: ndarray.toNdarray, take: ndarray.fromNdarray },
   opencv: { give: opencv.toMat, take: opencv.fromMat, install: opencv.install },
   ort: { give: ort.toOrt, take: ort.fromOrt, install: ort.install, use: ort.useDevice },
   tfjs: { give: tfjs.toTfjs, take: tfjs.fromTfjs, install: tfjs.install, use: tfjs.useDevice },

@@ -34,7 +34,8 @@ export class Adapters {
       );
     }
     const functions = adapters[name as keyof typeof adapters] as Functions;
-    functions.install?.(library);
+    // DuckDB-wasm does not export its Arrow: then nothing is passed.
+    if (library) functions.install?.(library);
     return new Adapter(this.python, name, library, functions);
   }
 

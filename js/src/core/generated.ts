@@ -107,6 +107,22 @@ export const CONVERSIONS = {
 export const BECOME =
   "float64 to float32, complex128 to complex64, float32 to float16 or bfloat16, float16 to float32, bfloat16 to float32, int64 to int32, uint64 to uint32";
 
+/** What makes a tensor of other values, by a property of them. */
+export const MADE_BY: Record<string, string> = {
+  ort_tensor: "transformers",
+  liteRtTensorBuffer: "litert",
+  dims: "ort",
+  dataId: "tfjs",
+  weakType: "jax",
+  nullCount: "arrow",
+  itemSize: "three",
+  stride: "ndarray",
+  elemSize1: "opencv",
+  numRows: "arrow",
+  data: "Tensor.fromTypedArray",
+  width: "webgpu.fromImage",
+};
+
 /** For dtypes that WGSL lacks. */
 export const NARROWER: Record<string, string> = {
   float64: "float32",

@@ -2,6 +2,7 @@ import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
+import { MADE_BY } from "../core/generated.js";
 import { deviceLayer, registerExchangeLayer } from "../core/layers.js";
 import { ManagedTensor } from "../core/managed.js";
 import { spanOf } from "../core/shape.js";
@@ -93,25 +94,9 @@ function noTensor(x: unknown): TypeError {
   );
 }
 
-/** What distinguishes tensors of libraries, and others, in the order of checking. */
-const ADAPTERS = {
-  ort_tensor: "transformers",
-  liteRtTensorBuffer: "litert",
-  dims: "ort",
-  dataId: "tfjs",
-  weakType: "jax",
-  nullCount: "arrow",
-  itemSize: "three",
-  stride: "ndarray",
-  elemSize1: "opencv",
-  numRows: "arrow",
-  data: "Tensor.fromTypedArray",
-  width: "webgpu.fromImage",
-};
-
 /** The end of a message: what makes a tensor of it. */
 export function adapterHint(x: unknown): string {
-  for (const [key, name] of Object.entries(ADAPTERS)) {
+  for (const [key, name] of Object.entries(MADE_BY)) {
     if (key in Object(x))
       return `; ${/\./.test(name) ? name : `"dlpack-web/${name}"`} makes one of it`;
   }

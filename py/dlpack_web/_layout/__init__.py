@@ -166,6 +166,17 @@ OPTIONS: dict[str, tuple[str | list[str], str]] = {
     "label": ("text", "a string"),
 }
 OF_ADAPTER = ["powerPreference"]
+AdapterName = Literal[
+    "arrow",
+    "jax",
+    "litert",
+    "ndarray",
+    "opencv",
+    "ort",
+    "tfjs",
+    "three",
+    "transformers",
+]
 # For dtypes that WGSL lacks.
 NARROWER = {
     "float64": "float32",
