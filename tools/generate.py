@@ -252,22 +252,22 @@ export const OPTIONS: Record<string, readonly [kind: string | readonly string[],
 /** Those that requestAdapter() takes. */
 export const OF_ADAPTER: readonly string[] = {json.dumps(OF_ADAPTER)};
 """
-NAMES, NUMBERS_OF_WGSL = WGSL["names"], WGSL["numbers"]
-KNOWN = {
+SHADERS = WGSL["numbers"]
+PARTS = {
     "main": WGSL["main"].rstrip(),
-    "width": str(NUMBERS_OF_WGSL["WIDTH"]),
-    "chunk": str(NUMBERS_OF_WGSL["WIDTH"] * NUMBERS_OF_WGSL["PER_INVOCATION"]),
+    "width": str(SHADERS["WIDTH"]),
+    "chunk": str(SHADERS["WIDTH"] * SHADERS["PER_INVOCATION"]),
 }
-SOURCES: dict[str, str] = WGSL["sources"]
-for known, text in KNOWN.items():
-    SOURCES = {
-        name: source.replace(f"${known}", text) for name, source in SOURCES.items()
-    }
+PART = re.compile(rf"\$({'|'.join(PARTS)})\b")
+SOURCES = {}
+for name, text in WGSL["sources"].items():
+    inserted = PART.sub(lambda found: PARTS[found[1]], text)
+    SOURCES[name] = PART.sub(lambda found: PARTS[found[1]], inserted)  # in main
 FILES["js/src/webgpu/formulas/generated.ts"] = "\n".join(
     (
-        each(NUMBERS_OF_WGSL.items(), "export const {_[0]} = {_[1]};"),
+        each(SHADERS.items(), "export const {_[0]} = {_[1]};"),
         each(
-            ((name, " ".join(words.split())) for name, words in NAMES.items()),
+            ((name, " ".join(words.split())) for name, words in WGSL["names"].items()),
             "export const {_[0]} = '{_[1]}';",
         ),
         each(SOURCES.items(), "export const {_[0]} = `{_[1]}`;"),
@@ -276,8 +276,8 @@ FILES["js/src/webgpu/formulas/generated.ts"] = "\n".join(
 FILES["py/dlpack_web/_formulas/generated.py"] = "\n".join(
     (
         "# ruff: noqa: SIM905",
-        each(NUMBERS_OF_WGSL.items(), "{_[0]} = {_[1]}"),
-        each(NAMES.items(), '{_[0]} = frozenset("""{_[1]}""".split())'),
+        each(SHADERS.items(), "{_[0]} = {_[1]}"),
+        each(WGSL["names"].items(), '{_[0]} = frozenset("""{_[1]}""".split())'),
         each(SOURCES.items(), '{_[0]} = """{_[1]}"""'),
     )
 )
