@@ -353,7 +353,7 @@ def message(name: str, text: str, in_python: bool) -> str:
     names = dict.fromkeys(re.findall(r"\${(\w+)}", text))
     if not in_python:
         name = re.sub(r"_(\w)", lambda found: found[1].upper(), name)
-        values = ", ".join(f"{each}: unknown" for each in names)
+        values = ", ".join(f"{each}: string | number" for each in names)
         return f"export const {name} = ({values}): string => `{text}`;"
     for javascript, python in WORDS.items():
         text = re.sub(javascript, python, text)

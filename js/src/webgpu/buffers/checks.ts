@@ -44,7 +44,7 @@ export function checkUsage(
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
   const flags = has.join(" | ") || "none of the flags needed here";
-  throw new UnsupportedError(messages.lacksUsage(what, flag, tensor, flags), {
+  throw new UnsupportedError(messages.lacksUsage(what, flag, tensor.toString(), flags), {
     given: usage,
     needed: Usage[flag],
     device: device.named,
@@ -90,7 +90,7 @@ export function checkCopySource(slot: LiveSlot, tensor: ManagedTensor, what: str
   const end = start + roundUp(tensor.nbytes, 4);
   const { size } = slot.buffer.gpu;
   if (start % 4 === 0 && end <= size) return;
-  throw new UnsupportedError(messages.unalignedCopy(what, tensor, start, end, size), {
+  throw new UnsupportedError(messages.unalignedCopy(what, tensor.toString(), start, end, size), {
     given: size,
     needed: end,
     device: tensor.device,
@@ -122,7 +122,7 @@ export function checkWholeWords({ buffer }: LiveSlot, tensor: ManagedTensor): vo
   const { start, bytes } = tensor.span;
   const end = roundUp(start + bytes, 4);
   if (bytes === 0 || end <= size) return;
-  throw new UnsupportedError(messages.unalignedRead(tensor, end, size), {
+  throw new UnsupportedError(messages.unalignedRead(tensor.toString(), end, size), {
     given: size,
     needed: end,
     device: tensor.device,

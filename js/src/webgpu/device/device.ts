@@ -143,7 +143,7 @@ export function nameOf({ gpu, named }: DeviceRecord): string {
 /** Throws DeviceLostError unless the device works. */
 export function checkAlive({ lost, named: device }: DeviceRecord): void {
   if (lost === null) return;
-  throw new DeviceLostError(messages.lost(device, lost), { device });
+  throw new DeviceLostError(messages.lost(`${device}`, lost), { device });
 }
 
 /** The record with this id; throws DeviceError listing what is registered. */
@@ -154,10 +154,7 @@ export function deviceWithId(id: number): DeviceRecord {
   throw new DeviceError(
     devices.length === 0
       ? "no WebGPU device is registered: await requestDevice() first"
-      : messages.notRegistered(
-          id,
-          devices.map((each) => each.named),
-        ),
+      : messages.notRegistered(id, devices.map((each) => each.named).join()),
     { given: id, device: `webgpu:${id}` },
   );
 }

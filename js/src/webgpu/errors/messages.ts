@@ -1,99 +1,115 @@
 /** Generated from tools/tables by `make generate`: do not edit. */
 
-export const lost = (device: unknown, why: unknown): string =>
+export const lost = (device: string | number, why: string | number): string =>
   `${device} is lost (${why}), with its tensors: request a new device and upload again`;
-export const notRegistered = (id: unknown, devices: unknown): string =>
+export const notRegistered = (id: string | number, devices: string | number): string =>
   `webgpu:${id} is not registered; there are ${devices}`;
 export const noLargerBuffer = (): string => `no device of that has more: use several tensors`;
-export const largerBuffer = (size: unknown): string =>
+export const largerBuffer = (size: string | number): string =>
   `use a device from requestDevice({ maxBufferSize: ${size} })`;
 export const bufferTooLarge = (
-  size: unknown,
-  device: unknown,
-  limit: unknown,
-  adapter: unknown,
-  way: unknown,
+  size: string | number,
+  device: string | number,
+  limit: string | number,
+  adapter: string | number,
+  way: string | number,
 ): string =>
   `${size} bytes are needed, ${device} allows ${limit} (maxBufferSize) in one buffer${adapter}: ${way}`;
-export const lacksUsage = (what: unknown, flag: unknown, tensor: unknown, flags: unknown): string =>
-  `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor} has ${flags}: create it with ${flag} too`;
-export const unalignedCopy = (
-  what: unknown,
-  tensor: unknown,
-  start: unknown,
-  needed: unknown,
-  size: unknown,
+export const lacksUsage = (
+  what: string | number,
+  flag: string | number,
+  view: string | number,
+  flags: string | number,
 ): string =>
-  `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${start}) and ${needed} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`;
-export const unalignedRead = (tensor: unknown, needed: unknown, size: unknown): string =>
-  `reading ${tensor} needs whole words of 4 bytes, ${needed} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`;
+  `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${view} has ${flags}: create it with ${flag} too`;
+export const unalignedCopy = (
+  what: string | number,
+  view: string | number,
+  start: string | number,
+  needed: string | number,
+  size: string | number,
+): string =>
+  `${what} ${view} needs a byteOffset that is a multiple of 4 (it is ${start}) and ${needed} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`;
+export const unalignedRead = (
+  view: string | number,
+  needed: string | number,
+  size: string | number,
+): string =>
+  `reading ${view} needs whole words of 4 bytes, ${needed} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`;
 export const notRun = (): string =>
   `the batch that computes these elements has not run: call its run() first`;
 export const misread = (
-  what: unknown,
-  dtype: unknown,
-  value: unknown,
-  scalar: unknown,
-  way: unknown,
+  what: string | number,
+  dtype: string | number,
+  value: string | number,
+  scalar: string | number,
+  way: string | number,
 ): string => `${what} is ${dtype}, the shader's ${value} is of ${scalar}: ${way}`;
-export const otherType = (dtype: unknown): string =>
+export const otherType = (dtype: string | number): string =>
   `give a tensor of ${dtype}, or declare the shader otherwise (narrower types come as words of u32); check: false binds the bytes as they are`;
 export const tooLargeToBind = (
-  what: unknown,
-  size: unknown,
-  most: unknown,
-  limit: unknown,
+  what: string | number,
+  size: string | number,
+  most: string | number,
+  limit: string | number,
 ): string =>
   `${what} needs ${size} bytes, of which ${most} can be bound: use a device from requestDevice({ ${limit}: ${size} })`;
-export const wrongWorkgroups = (limit: unknown, given: unknown): string =>
+export const wrongWorkgroups = (limit: string | number, given: string | number): string =>
   `workgroups must be 1 to 3 integers from 1 to ${limit} (maxComputeWorkgroupsPerDimension), not ${given}: use a second axis, and num_workgroups`;
 export const tooFewBytes = (
-  what: unknown,
-  nbytes: unknown,
-  value: unknown,
-  stride: unknown,
+  what: string | number,
+  nbytes: string | number,
+  value: string | number,
+  stride: string | number,
 ): string => `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`;
 export const noWholeElements = (
-  what: unknown,
-  row: unknown,
-  value: unknown,
-  element: unknown,
-  extent: unknown,
-  scalar: unknown,
+  what: string | number,
+  row: string | number,
+  value: string | number,
+  element: string | number,
+  extent: string | number,
+  scalar: string | number,
 ): string =>
   `${what} has ${row} bytes in its last axis, the elements of the shader's ${value} are ${element} bytes apart: pad that axis to ${extent}, or declare array<${scalar}>`;
-export const noNumber = (index: unknown): string =>
+export const noNumber = (index: string | number): string =>
   `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`;
-export const wrongNumber = (index: unknown, value: unknown, scalar: unknown): string =>
-  `binding ${index}: ${value} is not a valid ${scalar}`;
+export const wrongNumber = (
+  index: string | number,
+  value: string | number,
+  scalar: string | number,
+): string => `binding ${index}: ${value} is not a valid ${scalar}`;
 export const wrongCount = (
-  label: unknown,
-  names: unknown,
-  count: unknown,
-  given: unknown,
+  label: string | number,
+  names: string | number,
+  count: string | number,
+  given: string | number,
 ): string =>
   `kernel "${label}" takes an argument for each binding that it declares (${names}): ${count}, not ${given}`;
-export const readOnly = (what: unknown): string =>
+export const readOnly = (what: string | number): string =>
   `${what} is read-only, the shader's binding is read_write`;
-export const sharedWord = (what: unknown): string =>
+export const sharedWord = (what: string | number): string =>
   `${what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes`;
-export const overlap = (first: unknown, second: unknown): string =>
+export const overlap = (first: string | number, second: string | number): string =>
   `arguments ${first} and ${second} of the kernel overlap, and both are read_write: give one of them a copy`;
-export const needsWorkgroups = (label: unknown, why: unknown): string =>
+export const needsWorkgroups = (label: string | number, why: string | number): string =>
   `kernel "${label}": ${why}, so workgroups must be given`;
 export const unknownBindings = (): string =>
   `its bindings are not buffers numbered from @binding(0) on`;
 export const unknownWorkgroup = (): string => `its @workgroup_size is not of numbers`;
-export const severalAxes = (size: unknown): string =>
+export const severalAxes = (size: string | number): string =>
   `its @workgroup_size(${size}) has several axes`;
 export const writesNothing = (): string => `it writes to no binding`;
-export const unknownElements = (index: unknown, value: unknown): string =>
+export const unknownElements = (index: string | number, value: string | number): string =>
   `the elements of its binding ${index}, ${value}, are unknown`;
-export const ownWorkgroups = (label: unknown): string =>
+export const ownWorkgroups = (label: string | number): string =>
   `the workgroups of kernel "${label}" follow from its shapes: leave them out`;
-export const noArgument = (label: unknown, count: unknown, index: unknown): string =>
+export const noArgument = (
+  label: string | number,
+  count: string | number,
+  index: string | number,
+): string =>
   `kernel "${label}" has ${count} arguments that can change, not number ${index}: record another batch`;
-export const otherShape = (label: unknown): string =>
+export const otherShape = (label: string | number): string =>
   `kernel "${label}" was recorded for other shapes: record a batch for each`;
-export const wrongChannels = (channels: unknown): string =>
+export const wrongChannels = (channels: string | number): string =>
   `channels must be 4 (with alpha) or 3 (without), not ${channels}`;

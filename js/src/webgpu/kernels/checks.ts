@@ -238,7 +238,7 @@ export function packNumber(
   data[0] = value;
   const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
   if (rounded || data[0] === value) return data;
-  throw new RangeError(messages.wrongNumber(index, value, declared.scalar));
+  throw new RangeError(messages.wrongNumber(index, value, `${declared.scalar}`));
 }
 
 /** Throws unless a formula's parameter takes the argument, in a call or in an update of one. */

@@ -333,7 +333,7 @@ export class Kernel {
     if (bindings === null) throw refuse(messages.unknownBindings());
     if (workgroup === null) throw refuse(messages.unknownWorkgroup());
     const [x, y, z] = workgroup;
-    if (y !== 1 || z !== 1) throw refuse(messages.severalAxes(workgroup));
+    if (y !== 1 || z !== 1) throw refuse(messages.severalAxes(workgroup.join()));
     const index = bindings.findIndex(({ type }) => type === "storage");
     const binding = bindings[index];
     if (binding === undefined) throw refuse(messages.writesNothing());

@@ -23,18 +23,18 @@ def buffer_too_large(
     return f"{size} bytes are needed, {device} allows {limit} (maxBufferSize) in one buffer{adapter}: {way}"
 
 
-def lacks_usage(what: object, flag: object, tensor: object, flags: object) -> str:
-    return f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {tensor} has {flags}: create it with {flag} too"
+def lacks_usage(what: object, flag: object, view: object, flags: object) -> str:
+    return f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {view} has {flags}: create it with {flag} too"
 
 
 def unaligned_copy(
-    what: object, tensor: object, start: object, needed: object, size: object
+    what: object, view: object, start: object, needed: object, size: object
 ) -> str:
-    return f"{what} {tensor} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
+    return f"{what} {view} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
 
 
-def unaligned_read(tensor: object, needed: object, size: object) -> str:
-    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
+def unaligned_read(view: object, needed: object, size: object) -> str:
+    return f"reading {view} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
 
 
 def not_run() -> str:
