@@ -99,7 +99,7 @@ export class Batch {
   record(block: () => unknown): this {
     this.#check();
     if (this.#recorded) {
-      throw new DLPackError("a batch is recorded once: device another one, webgpu.batch(device)");
+      throw new DLPackError("a batch is recorded once: record another one, webgpu.batch(device)");
     }
     if (recording.batch !== null) {
       throw new DLPackError("a batch is being recorded already: batches do not nest");
@@ -302,7 +302,7 @@ export class Batch {
     if (kernel._device !== this.#device) {
       throw new UnsupportedError(
         `kernel "${kernel._label}" is compiled for ${nameOf(kernel._device)}, and the batch is on ` +
-          `${nameOf(this.#device)}: device a batch for each device`,
+          `${nameOf(this.#device)}: record a batch for each device`,
         { device: this.#device.named },
       );
     }
@@ -328,7 +328,7 @@ export class Batch {
 
   #check(): void {
     if (!this.#released) return;
-    throw new ReleasedError("the batch was released: device another one, webgpu.batch(device)");
+    throw new ReleasedError("the batch was released: record another one, webgpu.batch(device)");
   }
 
   #prepare(kernel: Kernel, given: readonly Given[], workgroups: RunOptions["workgroups"]): Call {
