@@ -363,9 +363,9 @@ def message(name: str, text: str, in_python: bool) -> str:
 
 
 for path, tables in {
-    "js/src/webgpu/errors/messages.ts": ["messages"],
+    "js/src/webgpu/messages.ts": ["messages"],
     "js/src/webgpu/device/messages.ts": ["request"],
-    "py/dlpack_web/_backends/model/errors/messages.py": ["messages", "request"],
+    "py/dlpack_web/_backends/model/messages.py": ["messages", "request"],
 }.items():
     FILES[path] = "\n".join(
         message(name, text, path.endswith(".py"))

@@ -8,8 +8,8 @@ import type { ManagedTensor } from "../../core/managed.js";
 import { shared } from "../../core/realm.js";
 import { managedOf } from "../../core/tensor.js";
 import { type DeviceRecord, nameOf } from "../device/device.js";
-import * as messages from "../errors/messages.js";
 import type { Extent } from "../errors/record.js";
+import * as messages from "../messages.js";
 import { capacityIn, extentIn, type LiveSlot, roundUp, Usage } from "./slot.js";
 
 /** The inside of a tensor; throws TypeError for anything else. */

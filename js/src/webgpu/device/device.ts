@@ -9,8 +9,8 @@ import { WEBGPU } from "../../core/dlpack.js";
 import { DeviceError, DeviceLostError, textOf } from "../../core/errors.js";
 import type { GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
-import * as messages from "../errors/messages.js";
 import type { BufferRecord, Origin } from "../errors/record.js";
+import * as messages from "../messages.js";
 
 /** The record of one registered `GPUDevice`. Records are never removed: ids stay valid. */
 export interface DeviceRecord {

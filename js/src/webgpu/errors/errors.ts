@@ -9,7 +9,7 @@
 import { DeviceError, UnsupportedError } from "../../core/errors.js";
 import type { GPUError } from "../../core/globals.js";
 import { checkAlive, type DeviceRecord, nameOf, registered } from "../device/device.js";
-import * as messages from "./messages.js";
+import * as messages from "../messages.js";
 import {
   type BufferRecord,
   type Extent,

@@ -25,8 +25,8 @@ import { allocate } from "../buffers/pool.js";
 import { slotOf } from "../buffers/table.js";
 import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { ask } from "../errors/errors.js";
-import * as messages from "../errors/messages.js";
 import { withWords } from "../kernels/arguments.js";
+import * as messages from "../messages.js";
 import { paint, pull } from "./texture.js";
 
 /**

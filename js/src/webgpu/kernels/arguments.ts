@@ -9,8 +9,8 @@ import { allocate, Words } from "../buffers/pool.js";
 import { capacityIn, extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { filled, releaseSlot, slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
-import * as messages from "../errors/messages.js";
 import type { BufferRecord, Extent } from "../errors/record.js";
+import * as messages from "../messages.js";
 import { boundSize, checkDType, checkLimit, type Given, packNumber, tensorOf } from "./checks.js";
 import type { Binding } from "./wgsl.js";
 

@@ -9,7 +9,6 @@ import { extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { calledAt, currentSite, operate, Settling } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
-import * as messages from "../errors/messages.js";
 import {
   type BufferRecord,
   type Extent,
@@ -20,6 +19,7 @@ import {
   openOutcomes,
   setOutcome,
 } from "../errors/record.js";
+import * as messages from "../messages.js";
 import { type Bound, releaseBound } from "./arguments.js";
 import {
   type Argument,

@@ -13,8 +13,8 @@ import type { Words } from "../buffers/pool.js";
 import { roundUp } from "../buffers/slot.js";
 import { slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
-import * as messages from "../errors/messages.js";
 import type { Param } from "../formulas/formulas.js";
+import * as messages from "../messages.js";
 import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
 
 /** An argument for a binding: a number where the shader declares a uniform f32, i32 or u32. */

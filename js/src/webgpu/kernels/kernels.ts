@@ -15,9 +15,9 @@ import { DEFAULT_USAGE, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
 import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
-import * as messages from "../errors/messages.js";
 import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
 import type { Source } from "../formulas/formulas.js";
+import * as messages from "../messages.js";
 import {
   type Bound,
   bind,

@@ -8,9 +8,9 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import Array, DType
 from ..._layout.text import type_of
+from ..model import messages
 from ..model.buffers.transfer import upload
 from ..model.device.device import Device
-from ..model.errors import messages
 from ..model.errors.operations import attempt
 from . import wgpu
 

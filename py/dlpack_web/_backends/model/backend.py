@@ -9,12 +9,12 @@ from ..._core import CopyError, Tensor
 from ..._layout.dtype import DType
 from .. import javascript, owners
 from ..checks import NO_JSPI, ShaderSource, Tensors
+from . import messages
 from .buffers.buffers import adopt, allocate
 from .buffers.slots import exposed, slot_of, slots
 from .buffers.transfer import read, read_blocking, upload, write
 from .buffers.views import View, round_up, step_of
 from .device.device import Device, new_id
-from .errors import messages
 from .kernels.batch import Calls
 from .kernels.kernel import Kernel
 

@@ -13,7 +13,7 @@ from .... import _core
 from ...._layout import views
 from ...._layout.dtype import DType, dtype_of
 from ...checks import Tensors
-from ..errors import messages
+from .. import messages
 from ..errors.faults import Fault
 from ..errors.operations import ask, check_usable, operate
 from .buffers import allocate, copy_into, copy_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .... import _core
 from ...._layout import views
 from ...._layout.dtype import DType, dtype_of, misfit_of
-from ..errors import messages
+from .. import messages
 from ..errors.faults import Fault, NotRun
 from .pool import USAGES
 from .slots import Slot, slot_of

@@ -5,8 +5,8 @@ from itertools import count
 from typing import Any, Literal
 
 from .... import _core
+from .. import messages
 from ..buffers.pool import COPY_DST, COPY_SRC, STORAGE, UNIFORM, Pool
-from ..errors import messages
 
 _ids = count()
 

@@ -11,7 +11,7 @@ from ...._layout import (
     OPTIONS,
     REQUEST,
 )
-from ..errors import messages
+from .. import messages
 
 # With Dawn's: memory of this process as a buffer.
 _WANTED_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")

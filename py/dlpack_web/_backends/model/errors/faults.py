@@ -13,7 +13,7 @@ import weakref
 
 from .... import _core
 from ...calls import Call, calling, warn
-from . import messages
+from .. import messages
 
 
 class Fault:

@@ -12,11 +12,11 @@ from typing import Any
 from ...._layout import NARROWER
 from ...._layout.dtype import DType
 from ...checks import way_to
+from .. import messages
 from ..buffers.buffers import allocate, copy_of
 from ..buffers.slots import Slot
 from ..buffers.views import Part, View, round_up
 from ..device.device import Device
-from ..errors import messages
 from ..errors.operations import attempt
 from .wgsl import Binding
 

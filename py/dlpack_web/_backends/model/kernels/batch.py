@@ -8,9 +8,9 @@ from .... import _core
 from ...._layout.dtype import parse_dtype
 from ...calls import Call, calling
 from ...checks import Arguments, Counts
+from .. import messages
 from ..buffers.views import Part, View
 from ..device.device import Device
-from ..errors import messages
 from ..errors.faults import Fault, NotRun
 from ..errors.operations import attempt, check_usable, fault_of
 from .arguments import Bound, pack_number

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...checks import Arguments, Counts, Key, ShaderSource, with_lines
+from .. import messages
 from ..buffers.slots import Slot
 from ..buffers.views import View
 from ..device.device import Device
-from ..errors import messages
 from ..errors.faults import Fault
 from ..errors.operations import ask, operate
 from .arguments import (
