@@ -27,14 +27,14 @@ from ._backends import default, owner
 if sys.platform != "emscripten":
     from ._backends.checks import ShaderSource
     from ._backends.model.backend import Backend
-    from ._backends.model.buffers.slots import Slot
+    from ._backends.model.buffers.table import Slot
     from ._backends.model.buffers.views import View
     from ._backends.model.device.device import Device, Staged
     from ._backends.model.device.request import Request
     from ._backends.model.errors.operations import fault_of
     from ._backends.model.kernels.arguments import Bound
     from ._backends.model.kernels.batch import Batch, Calls, Recorded
-    from ._backends.model.kernels.kernel import Kernel
+    from ._backends.model.kernels.kernels import Kernel
 
 __all__ = [
     "Backend",

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from dlpack_web._backends.model.errors.faults import Fault, Faults
+from dlpack_web._backends.model.errors.errors import Fault, Faults
 
 SIZE = 24
 

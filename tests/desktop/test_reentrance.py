@@ -428,7 +428,7 @@ def test_threads_replay_and_release_a_batch(device):
 
 def test_threads_have_one_record_for_a_buffer(device):
     """The faults of a foreign buffer are those of all tensors over it."""
-    from dlpack_web._backends.model.buffers.slots import faults_of
+    from dlpack_web._backends.model.buffers.table import faults_of
 
     buffers = [make_buffer(device, 64) for _ in range(50)]
     found = [[], [], [], []]

@@ -17,7 +17,7 @@ from gpu_world import USAGE, make_buffer
 import dlpack_web as dlw
 from dlpack_web._backends.desktop import idle
 from dlpack_web._backends.desktop import wgpu as our_wgpu
-from dlpack_web._backends.model.buffers.slots import slot_of
+from dlpack_web._backends.model.buffers.table import slot_of
 from dlpack_web._backends.model.errors.operations import attempt
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")

@@ -46,7 +46,7 @@ def run(sequence: list[tuple[str, int]], *, leave: bool = False) -> World:
 
     sys.unraisablehook = unraisable
     importlib.import_module(
-        "dlpack_web._backends.model.buffers.slots"
+        "dlpack_web._backends.model.buffers.table"
     )  # else it would listen later
     bridge_calls.on_drop(ctypes.cast(dropped, ctypes.c_void_p))
     world.kept_drop = dropped  # type: ignore[attr-defined]

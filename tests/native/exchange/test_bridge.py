@@ -367,9 +367,9 @@ def as_before():
     """Where Python has the GPU buffers itself, it is called again."""
     on_drop(None)
     if sys.platform != "emscripten":
-        from dlpack_web._backends.model.buffers import slots
+        from dlpack_web._backends.model.buffers import table
 
-        _core._on_gpu_drop(slots._on_drop)
+        _core._on_gpu_drop(table._on_drop)
 
 
 @pytest.fixture

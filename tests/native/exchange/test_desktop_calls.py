@@ -14,7 +14,7 @@ from dlpack_web import _core
 if sys.platform == "emscripten":
     pytest.skip("JavaScript has the GPUBuffers here", allow_module_level=True)
 
-from dlpack_web._backends.model.buffers import slots, transfer
+from dlpack_web._backends.model.buffers import table, transfer
 
 FLOAT32 = dlw.DType("float32")._packed
 
@@ -25,7 +25,7 @@ def dropped():
     handles = []
     _core._on_gpu_drop(handles.append)
     yield handles
-    _core._on_gpu_drop(slots._on_drop)
+    _core._on_gpu_drop(table._on_drop)
 
 
 def wrap(handle=7, shape=(2, 3), strides=None, dtype=FLOAT32, offset=0):
@@ -70,7 +70,7 @@ def test_a_function_that_raises_breaks_nothing():
         wrap().release()
     finally:
         sys.unraisablehook = before
-        _core._on_gpu_drop(slots._on_drop)
+        _core._on_gpu_drop(table._on_drop)
     assert [each.exc_type for each in told] == [ZeroDivisionError]
     told.clear()
 
@@ -119,7 +119,7 @@ def test_an_interrupt_is_raised_after_the_handle_was_let_go():
         with pytest.raises(KeyboardInterrupt):
             released(tensor)
     finally:
-        _core._on_gpu_drop(slots._on_drop)
+        _core._on_gpu_drop(table._on_drop)
     assert handles == [7, 7]
 
 

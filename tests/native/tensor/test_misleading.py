@@ -17,7 +17,7 @@ from dlpack_web._formulas.formulas import formula
 IN_PAGE = sys.platform == "emscripten"
 if not IN_PAGE:
     from dlpack_web._backends.model.device.request import Request
-    from dlpack_web._backends.model.kernels.kernel import Kernel
+    from dlpack_web._backends.model.kernels.kernels import Kernel
     from dlpack_web._backends.model.kernels.wgsl import help_for, parse_shader
 
 ROWS = json.loads((Path(__file__).parents[2] / "misleading.json").read_text("utf-8"))

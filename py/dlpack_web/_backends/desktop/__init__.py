@@ -14,7 +14,7 @@ from typing import Any
 from ..._core import Tensor
 from ..._layout.dtype import DType
 from ..model import backend as model
-from ..model.buffers.slots import exposed
+from ..model.buffers.table import exposed
 from ..model.buffers.views import View
 from ..model.device.device import Device as ModelDevice
 from ..model.device.request import Request

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from ..model.buffers.pool import COPY_DST, MAP_READ
-from ..model.buffers.slots import Slot
+from ..model.buffers.table import Slot
 from ..model.device import device as model
 from ..model.errors.operations import attempt
 from . import dawn, idle, wgpu

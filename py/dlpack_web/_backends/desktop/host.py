@@ -17,7 +17,7 @@ from ... import _core
 from ..._core import CopyError
 from ..._layout import views
 from ..._layout.dtype import dtype_of
-from ..model.buffers.slots import Slot, faults_of
+from ..model.buffers.table import Slot, faults_of
 from ..model.buffers.views import View, step_of
 from ..model.errors.operations import ask, attempt
 from . import dawn

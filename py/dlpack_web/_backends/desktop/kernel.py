@@ -7,9 +7,9 @@ from ..._core import DeviceLostError
 from ..checks import Arguments, Counts, ShaderSource
 from ..model.buffers.pool import COPY_DST, COPY_SRC, MAP_READ
 from ..model.buffers.views import round_up
-from ..model.errors.faults import Fault
+from ..model.errors.errors import Fault
 from ..model.errors.operations import ask, attempt, fault_of, refusal
-from ..model.kernels import batch, kernel
+from ..model.kernels import batch, kernels
 from ..model.kernels.arguments import Bound, layout_entries
 from ..model.kernels.batch import Ready
 from ..model.kernels.wgsl import help_for, place_in
@@ -20,7 +20,7 @@ _QUERY_RESOLVE = 0x200
 _KEPT_GROUPS = 8  # bind groups, because making one costs as much as the rest of a run
 
 
-class Kernel(kernel.Kernel):
+class Kernel(kernels.Kernel):
     _device: Device
 
     def _compile(self, source: ShaderSource) -> None:

@@ -11,12 +11,12 @@ from .. import javascript, owners
 from ..checks import NO_JSPI, ShaderSource, Tensors
 from . import messages
 from .buffers.buffers import adopt, allocate
-from .buffers.slots import exposed, slot_of, slots
+from .buffers.table import exposed, slot_of, slots
 from .buffers.transfer import read, read_blocking, upload, write
 from .buffers.views import View, round_up, step_of
 from .device.device import Device, new_id
 from .kernels.batch import Calls
-from .kernels.kernel import Kernel
+from .kernels.kernels import Kernel
 
 #: Held while a device is registered.
 _registering = threading.RLock()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .... import _core
 from ...._layout.dtype import DType
 from ..errors.operations import attempt, check_usable, operate
-from .slots import Slot, faults_of
+from .table import Slot, faults_of
 from .views import (
     Part,
     View,

@@ -14,7 +14,7 @@ from ...._layout import views
 from ...._layout.dtype import DType, dtype_of
 from ...checks import Tensors
 from .. import messages
-from ..errors.faults import Fault
+from ..errors.errors import Fault
 from ..errors.operations import ask, check_usable, operate
 from .buffers import allocate, copy_into, copy_of
 from .views import Part, View, round_up, span_of, step_of

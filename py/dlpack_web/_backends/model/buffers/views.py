@@ -8,9 +8,9 @@ from .... import _core
 from ...._layout import views
 from ...._layout.dtype import DType, dtype_of, misfit_of
 from .. import messages
-from ..errors.faults import Fault, NotRun
+from ..errors.errors import Fault, NotRun
 from .pool import USAGES
-from .slots import Slot, slot_of
+from .table import Slot, slot_of
 
 if TYPE_CHECKING:
     from ..device.device import Device

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...._core import DeviceLostError
-from .faults import Fault
+from .errors import Fault
 
 if TYPE_CHECKING:
-    from ..buffers.slots import Slot
+    from ..buffers.table import Slot
     from ..buffers.views import Part
     from ..device.device import Device
 

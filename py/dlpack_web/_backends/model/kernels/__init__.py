@@ -1,2 +1,2 @@
 """Compute shaders. wgsl.py reads the declarations of a source, arguments.py checks a call
-against them, kernel.py runs one call, batch.py recorded ones."""
+against them, kernels.py runs one call, batch.py recorded ones."""

@@ -14,7 +14,7 @@ from ...._layout.dtype import DType
 from ...checks import way_to
 from .. import messages
 from ..buffers.buffers import allocate, copy_of
-from ..buffers.slots import Slot
+from ..buffers.table import Slot
 from ..buffers.views import Part, View, round_up
 from ..device.device import Device
 from ..errors.operations import attempt

@@ -11,10 +11,10 @@ from ...checks import Arguments, Counts
 from .. import messages
 from ..buffers.views import Part, View
 from ..device.device import Device
-from ..errors.faults import Fault, NotRun
+from ..errors.errors import Fault, NotRun
 from ..errors.operations import attempt, check_usable, fault_of
 from .arguments import Bound, pack_number
-from .kernel import Kernel
+from .kernels import Kernel
 
 _BYTES = parse_dtype("uint8")
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from ...checks import Arguments, Counts, Key, ShaderSource, with_lines
 from .. import messages
-from ..buffers.slots import Slot
+from ..buffers.table import Slot
 from ..buffers.views import View
 from ..device.device import Device
-from ..errors.faults import Fault
+from ..errors.errors import Fault
 from ..errors.operations import ask, operate
 from .arguments import (
     Bound,

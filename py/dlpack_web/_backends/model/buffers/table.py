@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, ref
 
 from .... import _core
 from ...._layout.dtype import DType
-from ..errors.faults import Faults
+from ..errors.errors import Faults
 
 if TYPE_CHECKING:
     from ..device.device import Device
