@@ -15,10 +15,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "js" / "dist"
 # js_gzip: layouts of arrays in shaders, uploads in pieces, updates checked as calls: wrong numbers otherwise.
-# And names that code loaded later, for packages, takes from the index.
+# And names that code loaded later, for packages, takes from the index. Messages are functions of a table, for both
+# languages.
 BUDGETS = {
     "core_js_gzip": 14_336,
-    "js_gzip": 44_150,
+    "js_gzip": 44_400,
     "wheel": 244_000,
     # With what kernels on servers have of the page: its script, and the driver.
     "wheels": 410_000,
