@@ -327,20 +327,23 @@ class DeviceOptions(Limits, total=False):
 
 DeviceOptions.__module__ = "dlpack_web.webgpu"  # where users find it
 
-# Of options, the kind and what each must be; those of an adapter.
-OPTIONS: dict[str, tuple[str | list[str], str]] = {{{each(CHECKS.items(), "{_[0]!r}: ({_[1][0]!r}, {_[1][1]!r}),")}}}
-OF_ADAPTER = {OF_ADAPTER}
 AdapterName = Literal{[*ADAPTERS]}
 # For dtypes that WGSL lacks.
 NARROWER = {NARROWER}
-DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
-DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 # What to say of mistakes: see tools/tables/hints.toml.
 INSTEAD = {INSTEAD}
 ML_DTYPES = {HINTS["ml_dtypes"]}
+'''
+# In Pyodide JavaScript has these.
+FILES["py/dlpack_web/_backends/model/generated.py"] = f"""\
+# Of options, the kind and what each must be; those of an adapter.
+OPTIONS: dict[str, tuple[str | list[str], str]] = {{{each(CHECKS.items(), "{_[0]!r}: ({_[1][0]!r}, {_[1][1]!r}),")}}}
+OF_ADAPTER = {OF_ADAPTER}
+DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
+DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 REQUEST = {HINTS["request"]}
 HELP = {HINTS["wgsl"]}
-'''
+"""
 
 WORDS = (
     MESSAGES["in_python"]

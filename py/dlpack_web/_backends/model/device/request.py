@@ -4,14 +4,14 @@ import re
 from collections.abc import Container, Iterable
 from typing import Any
 
-from ...._layout import (
+from .. import messages
+from ..generated import (
     DEFAULT_FEATURES,
     DEFAULT_LIMITS,
     OF_ADAPTER,
     OPTIONS,
     REQUEST,
 )
-from .. import messages
 
 # With Dawn's: memory of this process as a buffer.
 _WANTED_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")

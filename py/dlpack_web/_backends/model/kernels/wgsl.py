@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...._layout import HELP
 from ...checks import tokens_of
+from ..generated import HELP
 
 
 @dataclass(frozen=True)
