@@ -251,6 +251,14 @@ test("the page's device has all that its adapter has, and everybody gets it", as
   assert.equal(asked.devices.length, 1);
 });
 
+test("a wrong option fails for its caller, and not for all who share the page's device", async () => {
+  const asked = adapterWith();
+  const request = webgpu.pageDevice({ powerPreference: "fast" });
+  await assert.rejects(request, { name: "TypeError", message: /^powerPreference must be/ });
+  assert.deepEqual(asked.adapters, [{}]);
+  assert.equal(await webgpu.pageDevice(), await globalThis[PAGE]);
+});
+
 for (const options of [
   { features: ["subgroups"] },
   { maxBufferSize: 4096 },
