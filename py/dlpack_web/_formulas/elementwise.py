@@ -6,8 +6,8 @@ from typing import Any
 from .. import _core
 from .._backends.calls import recorder
 from .._backends.checks import Key
+from .._kernels import named
 from .._kernels.kernel import Kernel
-from .._kernels.naming import named
 from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
 from . import formulas

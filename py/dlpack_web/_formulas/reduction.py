@@ -9,8 +9,8 @@ from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
 from .._backends.checks import Key
+from .._kernels import named
 from .._kernels.kernel import Kernel
-from .._kernels.naming import named
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
 from . import formulas

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
-from .._kernels.naming import named
+from .._kernels import named
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor

@@ -12,7 +12,7 @@ from .._backends.calls import current, recorder
 from .._backends.checks import Arguments, Counts, counts_of
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
-from .naming import named
+from . import named
 
 if TYPE_CHECKING:
     from .._backends.interface import BackendBatch, BackendKernel
