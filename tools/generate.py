@@ -198,9 +198,9 @@ export const adapters = {{
 FILES["js/src/adapters/generated.ts"] = export(
     "The dtypes of onnxruntime-web on WebGPU.", "ON_GPU", GPU
 ) + export("Those on the CPU.", "ON_CPU", CPU)
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-BUILD = (ROOT / "wasm/toolchain/build_wheel.sh").read_text()
-PLATFORMS = re.findall(r"(?m)^platforms=(.+)", BUILD)[0]
+MANIFEST = tomllib.loads((ROOT / "pyproject.toml").read_text())
+VERSION = MANIFEST["project"]["version"]
+PLATFORMS = ".".join(MANIFEST["tool"]["dlpack-web"]["pyodide"]["platforms"])
 WHEEL = f"dlpack_web-{VERSION}-cp312-abi3-{PLATFORMS}.whl"
 FILES["js/src/pyodide/generated.ts"] = (
     export("The version of this JavaScript and of its wheel.", "VERSION", VERSION)

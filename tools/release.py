@@ -152,11 +152,14 @@ def build(out: Path) -> None:
     dist = ROOT / "dist"
     wheel = json.loads((dist / "wheel.json").read_text())["file"]
     wheels = json.loads((dist / "packages.json").read_text()).values()
+    everywhere = (dist / "desktop").glob(
+        "*.whl"
+    )  # that Pyodide has wheels of its own of
     tarballs = (dist / "packages").glob(f"*-{version}.tgz")
     for file in (dist / f"dlpack-web-{version}.tgz", *tarballs):
         shutil.copyfile(file, out / file.name)
-    for name in (wheel, *wheels):
-        shutil.copyfile(dist / name, out / name)
+    for file in (dist / wheel, *(dist / name for name in wheels), *everywhere):
+        shutil.copyfile(file, out / file.name)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         source = build_sdist(work)

@@ -33,7 +33,7 @@ build/fuzz/hostile.so: tests/fuzz/hostile.c $(VENV)
 
 wheel: $(WHEEL) $(PACKAGE_WHEELS)
 
-$(PACKAGE_WHEELS): $(PACKAGE_FILES) LICENSE $(TOOLCHAIN)/wheels.py $(VENV) $(JS)
+$(PACKAGE_WHEELS): $(PACKAGE_FILES) pyproject.toml LICENSE $(TOOLCHAIN)/wheels.py $(VENV) $(JS)
 	@echo "[build] wheels of the packages"
 	mkdir -p dist
 	$(PYTHON) $(TOOLCHAIN)/wheels.py packages dist

@@ -2,8 +2,6 @@
 # build_wheel.sh VENV XBUILDENV OUT: the WebAssembly wheel, by the real `pyodide build`.
 set -euo pipefail
 venv=$(realpath "$1") xbuildenv=$(realpath "$2") out=$(realpath -m "$3")
-# The side module is the same bytes for all of them: Pyodide 0.29, 314 and 315.
-platforms=pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32
 
 # Built from a copy, so that neither a native _core.abi3.so in the source tree nor
 # leftovers of another build can get into the wheel.
@@ -16,11 +14,7 @@ sed -E '/^(```|\[!)/,$d' README.md >"$stage/README.md"
 cp wasm/*.[ch] "$stage/wasm"
 (cd py && find dlpack_web -name '*.py' -o -name py.typed -o -name _bridge.js) |
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
-# The desktop's backend (wgpu-py) and its model are never loaded in Pyodide, whose wheel is downloaded each time.
-rm -r "$stage"/py/dlpack_web/_backends/{desktop,model,no_javascript.py}
-# JavaScript reads URLs there.
-rm "$stage"/py/dlpack_web/_files/remote.py
-"$venv"/bin/python wasm/toolchain/wheels.py strip "$stage"/py
+"$venv"/bin/python wasm/toolchain/wheels.py reduce "$stage"
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"
 export SOURCE_DATE_EPOCH=315532800 # 1980-01-01, the oldest date of zip files
@@ -41,12 +35,11 @@ fi
 echo "[build] WebAssembly wheel (log: build/wheel.log)"
 (
   cd "$stage" &&
-    CFLAGS=-Werror pyodide build . --no-isolation --exports PyInit__core, -o "$PWD/dist" &&
-    python -m wheel tags --remove --platform-tag $platforms dist/*.whl
+    CFLAGS=-Werror pyodide build . --no-isolation --exports PyInit__core, -o "$PWD/dist"
 ) >build/wheel.log 2>&1 || {
   grep -E -A4 ' (error|warning): ' build/wheel.log >&2 || tail -40 build/wheel.log >&2
   exit 1
 }
 rm -f "$out"/dlpack_web-*.whl
-"$venv"/bin/python wasm/toolchain/wheels.py deflate "$stage"/dist/dlpack_web-*.whl "$out"
+"$venv"/bin/python wasm/toolchain/wheels.py tag "$stage"/dist/dlpack_web-*.whl "$out"
 printf '{"file": "%s"}\n' "$(cd "$out" && echo dlpack_web-*.whl)" >"$out/wheel.json"

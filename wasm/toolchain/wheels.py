@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What each visit of a page downloads is small, and the same bytes whoever builds it.
 
-wheels.py strip FOLDER         removes comments, and the docstrings of private modules
-wheels.py deflate WHEEL OUT    packs a wheel again into the folder OUT, smaller
-wheels.py packages OUT         the wheels of packages/*, and OUT/packages.json with their names
+wheels.py reduce PROJECT   removes from a copy of a project's folder what Pyodide does without
+wheels.py tag WHEEL OUT    packs a wheel again into the folder OUT, smaller and for all Pyodides
+wheels.py packages OUT     the wheels of packages/*, and OUT/packages.json with their names
 """
 
 import ast
@@ -22,7 +22,8 @@ from pathlib import Path
 import zopfli
 
 ROOT = Path(__file__).resolve().parents[2]
-LONG_AGO = "315532800"  # 1980-01-01, the oldest date of zip files
+# 1980-01-01, the oldest date of zip files.
+SAME_BYTES = os.environ | {"SOURCE_DATE_EPOCH": "315532800"}
 
 
 def strip(folder: Path) -> None:
@@ -44,6 +45,31 @@ def strip(folder: Path) -> None:
         file.write_text("\n".join(lines), "utf-8")
 
 
+def for_pyodide(project: Path) -> dict[str, list[str]]:
+    """What a manifest says of the wheel for Pyodide."""
+    tools = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["tool"]
+    return dict(tools.get("dlpack-web", {}).get("pyodide", {}))
+
+
+def reduce(project: Path) -> None:
+    """The sources in a copy of a project's folder become those of its wheel for Pyodide."""
+    for name in for_pyodide(project).get("without", []):
+        path = project / "py" / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    strip(project / "py")
+
+
+def tag(wheel: Path, out: Path) -> None:
+    """For all Pyodides, by its name, and smaller."""
+    platforms = ".".join(for_pyodide(ROOT)["platforms"])
+    command = [sys.executable, "-m", "wheel", "tags", "--remove"]
+    command += ["--platform-tag", platforms, str(wheel)]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=SAME_BYTES
+    )
+    deflate(wheel.with_name(done.stdout.strip()), out)
+
+
 def deflate(wheel: Path, out: Path) -> None:
     """With zopfli's search: 3 % less to download, read by every unzip."""
     with (
@@ -55,43 +81,63 @@ def deflate(wheel: Path, out: Path) -> None:
 
 
 def packages(out: Path) -> None:
+    """Each has one wheel, unless that for Pyodide is without some files: then out/desktop has
+    the one with all."""
     names = {}
-    for project in sorted(ROOT.glob("packages/*/pyproject.toml")):
+    desktop = out / "desktop"
+    shutil.rmtree(desktop, ignore_errors=True)
+    for manifest in sorted(ROOT.glob("packages/*/pyproject.toml")):
+        project = manifest.parent
         with tempfile.TemporaryDirectory() as folder:
             stage = Path(folder, "stage")
             hidden = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyi")
-            shutil.copytree(project.parent / "py", stage / "py", ignore=hidden)
-            for file in (project, project.with_name("README.md"), ROOT / "LICENSE"):
+            shutil.copytree(project / "py", stage / "py", ignore=hidden)
+            for file in (manifest, project / "README.md", ROOT / "LICENSE"):
                 shutil.copy(file, stage)
-            strip(stage / "py")
-            subprocess.run(["chmod", "-R", "u=rwX,go=rX", stage], check=True)
-            command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-            command += ["--no-build-isolation", "--disable-pip-version-check"]
-            subprocess.run(
-                [*command, "--wheel-dir", folder, stage],
-                check=True,
-                env=os.environ | {"SOURCE_DATE_EPOCH": LONG_AGO},
-            )
-            (wheel,) = Path(folder).glob("*.whl")
-            for old in out.glob(f"{wheel.name.partition('-')[0]}-*.whl"):
+            is_for_all = not for_pyodide(project)
+            if not is_for_all:
+                strip(stage / "py")
+                desktop.mkdir(exist_ok=True)
+                deflate(build(stage, Path(folder, "desktop")), desktop)
+            reduce(stage)
+            wheel = build(stage, Path(folder))
+            name = wheel.name.partition("-")[0]
+            for old in out.glob(f"{name}-*.whl"):
                 old.unlink()
-            deflate(wheel, out)
-        if (npm := project.with_name("dist")) and project.with_name(
-            "package.json"
-        ).exists():
+            if is_for_all:
+                deflate(wheel, out)
+            else:
+                tag(wheel, out)
+        (made,) = out.glob(f"{name}-*.whl")
+        names[name.replace("_", "-")] = made.name
+        if (project / "package.json").exists():
+            npm = project / "dist"
             shutil.rmtree(npm, ignore_errors=True)  # the npm package has it, too
             npm.mkdir()
-            shutil.copy(out / wheel.name, npm)
-        name = tomllib.loads(project.read_text("utf-8"))["project"]["name"]
-        names[name] = wheel.name
+            shutil.copy(made, npm)
     (out / "packages.json").write_text(json.dumps(names, indent=2) + "\n")
+
+
+def build(stage: Path, out: Path) -> Path:
+    """The wheel of a project, by its build backend."""
+    subprocess.run(["chmod", "-R", "u=rwX,go=rX", stage], check=True)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--disable-pip-version-check"]
+    subprocess.run(
+        [*command, "--wheel-dir", out, stage],
+        check=True,
+        env=SAME_BYTES,
+    )
+    shutil.rmtree(stage / "build")  # or the next wheel would have its files
+    (wheel,) = out.glob("*.whl")
+    return wheel
 
 
 if __name__ == "__main__":
     command, *paths = sys.argv[1:]
-    if command == "strip":
-        strip(Path(paths[0]))
-    elif command == "deflate":
-        deflate(Path(paths[0]), Path(paths[1]))
+    if command == "reduce":
+        reduce(Path(paths[0]))
+    elif command == "tag":
+        tag(Path(paths[0]), Path(paths[1]))
     else:
         packages(Path(paths[0]))
