@@ -2,10 +2,12 @@
  * bundle_bridge.mjs OUT: the JavaScript of the wheel, js/src/pyodide/calls.ts with everything that it uses.
  *
  * In one file, `import()` loads nothing later, and esbuild wraps each module that one may reach in a
- * function: 1.7 KB of the wheel. So they are static imports here.
+ * function: 1.7 KB of the wheel. So they are static imports here. Terser makes names that compress better than
+ * esbuild's, and inlines more: 3 KB of the wheel.
  */
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
+import { minify } from "terser";
 
 const LATER = /(?<!typeof )\bimport\("(\.[^"]+)"\)/g;
 
@@ -23,9 +25,9 @@ const atOnce = {
   },
 };
 
-await build({
+const { outputFiles } = await build({
   entryPoints: ["js/src/pyodide/calls.ts"],
-  outfile: process.argv[2],
+  write: false,
   bundle: true,
   minify: true,
   format: "iife",
@@ -34,3 +36,5 @@ await build({
   logLevel: "warning",
   plugins: [atOnce],
 });
+const { code } = await minify(outputFiles[0].text, { ecma: 2022 });
+await writeFile(process.argv[2], `${code}\n`);
