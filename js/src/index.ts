@@ -1,5 +1,5 @@
 // Importing only Tensor must load the layers too: they register themselves.
-import "./exchange/index.js";
+import "./exchange/take.js";
 import "./webgpu/buffers/transfer.js";
 import { loadExplanations } from "./webgpu/errors/explanations.js";
 

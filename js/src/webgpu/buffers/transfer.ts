@@ -1,5 +1,5 @@
 // What has tensors of GPUs also exchanges them.
-import "../../exchange/index.js";
+import "../../exchange/take.js";
 import type { AnyTypedArray, CopyOf } from "../../core/dtype.js";
 import { UnsupportedError } from "../../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../../core/globals.js";
