@@ -1,4 +1,4 @@
-import { CPU, IS_SUBBYTE_TYPE_PADDED, MAX_NDIM, READ_ONLY, WEBGPU } from "../core/dlpack.js";
+import { CPU, IS_SUBBYTE_TYPE_PADDED, READ_ONLY, WEBGPU } from "../core/dlpack.js";
 import { type DType, dtypeOfTriple } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
@@ -65,10 +65,8 @@ export function check(exchange: Exchange, minor: number): Checked {
     const told = `code ${textOf(code)}, bits ${textOf(bits)}, lanes ${textOf(lanes)}`;
     throw wrong("dtype", told, "a dtype of DLPack 1.3");
   }
-  const shape = checked("shape", given, () => checkShape(listOf(given)));
-  const steps = checked("strides", strides, () =>
-    checkStrides(shape, strides == null ? undefined : listOf(strides)),
-  );
+  const shape = checked("shape", given, () => checkShape(given));
+  const steps = checked("strides", strides, () => checkStrides(shape, strides ?? undefined));
   if (steps !== null && type.step % 1 !== 0) {
     throw wrong("strides", steps, `null, row-major: packed ${type.name} has no others`);
   }
@@ -112,15 +110,6 @@ function deviceOf(device: Exchange["device"]): GPUDevice | null {
 
 function isCount(n: unknown): n is number {
   return Number.isSafeInteger(n) && (n as number) >= 0;
-}
-
-/** A copy of a list, of bounded length. */
-function listOf(list: ArrayLike<number>): number[] {
-  const length = typeof list === "object" ? list?.length : undefined;
-  if (!isCount(length) || length > MAX_NDIM) {
-    throw new RangeError(`a list of at most ${MAX_NDIM} is needed`);
-  }
-  return Array.from({ length }, (_, i) => list[i] as number);
 }
 
 function checked<T>(field: string, given: unknown, read: () => T): T {
