@@ -3,48 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, webgpu } from "../../../js/dist/index.js";
-import { fakeDevice } from "../fake_device.mjs";
+import { loggedDevice } from "../fake_device.mjs";
 
 /** A GPU that takes pictures. */
 function fakeGPU() {
-  const log = { dispatched: 0, textures: [] };
-  const pass = {
-    setPipeline() {},
-    setBindGroup: (index, group) => assert.deepEqual([index, group.entries.length], [0, 2]),
-    dispatchWorkgroups: (x, y) => {
-      assert.deepEqual([x, y], [1, 1]);
-      log.dispatched++;
-    },
-    end() {},
+  const made = loggedDevice();
+  made.gpu.queue.copyExternalImageToTexture = ({ source }) => {
+    if (source.gone) throw Object.assign(new Error("no picture"), { name: "OperationError" });
   };
-  const made = fakeDevice();
-  const gpu = {
-    ...made,
-    limits: { ...made.limits, maxTextureDimension2D: 64 },
-    lost: new Promise((resolve) => {
-      log.lose = () => resolve({ reason: "unknown", message: "unplugged" });
-    }),
-    popErrorScope: async () => log.error ?? null,
-    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
-    createBindGroup: (it) => it,
-    createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),
-    createTexture({ size: [width, height] }) {
-      const texture = { width, height, destroyed: 0, createView: () => ({}) };
-      texture.destroy = () => texture.destroyed++;
-      log.textures.push(texture);
-      return texture;
-    },
-    queue: {
-      submit() {},
-      onSubmittedWorkDone: async () => {},
-      writeBuffer() {},
-      writeTexture() {},
-      copyExternalImageToTexture({ source }) {
-        if (source.gone) throw Object.assign(new Error("no picture"), { name: "OperationError" });
-      },
-    },
-  };
-  return { gpu, log };
+  return made;
 }
 
 const picture = (fields) => ({
@@ -113,7 +80,17 @@ test("each frame is a tensor until the next is asked for", async () => {
   assert.equal(first.value.released, true);
   assert.equal(second.value.released, false);
   assert.equal(liveTensors(), before + 1);
-  assert.deepEqual([log.dispatched, log.textures.length], [2, 1]);
+  assert.deepEqual(
+    [log.dispatched, log.bound, log.textures.length],
+    [
+      [
+        [1, 1],
+        [1, 1],
+      ],
+      [2, 2],
+      1,
+    ],
+  );
   assert.equal(frames.stats.frames, 2);
   frames.stop();
   assert.equal(second.value.released, true);

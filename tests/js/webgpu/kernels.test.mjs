@@ -10,58 +10,9 @@ import { useDevice } from "../../../js/dist/webgpu/device/device.js";
 import { notRun, Settling } from "../../../js/dist/webgpu/errors/errors.js";
 import { newRecord } from "../../../js/dist/webgpu/errors/record.js";
 import { takeImage } from "../../../js/dist/webgpu/images/images.js";
-import { fakeDevice as idleDevice } from "../fake_device.mjs";
+import { loggedDevice } from "../fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
-
-function fakeDevice() {
-  const log = { types: [], groups: [], dispatched: [], copies: [], textures: [] };
-  const pass = {
-    setPipeline() {},
-    setBindGroup(index, group) {
-      assert.equal(index, 0);
-      assert.ok(group);
-    },
-    dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
-    end() {},
-  };
-  const made = idleDevice();
-  const gpu = {
-    ...made,
-    limits: { ...made.limits, maxTextureDimension2D: 64 },
-    createBindGroupLayout({ entries }) {
-      for (const [i, { binding, visibility, buffer }] of entries.entries()) {
-        assert.deepEqual([binding, visibility], [i, 4]); // GPUShaderStage.COMPUTE
-        log.types.push(buffer.type);
-      }
-      return {};
-    },
-    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
-    createBindGroup({ layout, entries }) {
-      assert.ok(layout);
-      const places = entries.map(({ binding, resource: { offset, size } }) => [
-        binding,
-        offset,
-        size,
-      ]);
-      log.groups.push(places);
-      return places;
-    },
-    createCommandEncoder: () => ({
-      copyBufferToBuffer: (_, from, __, to, size) => log.copies.push([from, to, size]),
-      beginComputePass: () => pass,
-      finish: () => ({}),
-    }),
-    createTexture({ size: [width, height] }) {
-      const texture = { width, height, destroyed: 0, createView: () => ({}) };
-      texture.destroy = () => texture.destroyed++;
-      log.textures.push(texture);
-      return texture;
-    },
-    queue: { submit() {}, writeBuffer() {}, writeTexture() {} },
-  };
-  return { gpu, log };
-}
 
 const source = (elements, size = 64) => `
   @group(0) @binding(0) var<storage, read_write> x: array<${elements}>;
@@ -71,7 +22,7 @@ const source = (elements, size = 64) => `
 const fresh = (gpu, count) => Tensor.fromTypedArray(new Float32Array(count)).to(gpu);
 
 test("without workgroups there is an invocation for each element that is written", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   for (const [elements, size, count, expected] of [
     ["f32", 64, 1, 1],
     ["f32", 64, 64, 1],
@@ -92,7 +43,7 @@ const SUM = {
 };
 
 test("workgroups are one to three numbers", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const kernel = new webgpu.Kernel(gpu, source("f32"));
   for (const [workgroups, expected] of [
     [3, [3, 1, 1]],
@@ -121,7 +72,7 @@ test("workgroups are one to three numbers", () => {
 });
 
 test("arguments and options are read once, before they are checked", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const copy = { inputs: "f32 x", outputs: "f32 y", operation: "y = x" };
   for (const [kernel, name] of [
     [
@@ -146,7 +97,7 @@ test("arguments and options are read once, before they are checked", () => {
 });
 
 test("after an error of the device a reduction has other sizes", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const sum = new webgpu.ReductionKernel(gpu, SUM);
   const [x, y] = [fresh(gpu, 4), fresh(gpu, 1).reshape([])];
   const groupsAfter = (errors) => {
@@ -158,7 +109,7 @@ test("after an error of the device a reduction has other sizes", () => {
 });
 
 test("the bind groups of the last eight arguments are kept, the oldest goes first", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const kernel = new webgpu.Kernel(gpu, source("f32"));
   const tensors = Array.from({ length: 9 }, () => fresh(gpu, 4));
   const made = (tensor) => {
@@ -176,7 +127,7 @@ test("the bind groups of the last eight arguments are kept, the oldest goes firs
 });
 
 test("no bind group keeps a buffer that others have", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const kernel = new webgpu.Kernel(gpu, source("f32"));
   const theirs = Tensor.fromGPUBuffer(gpu.createBuffer({ size: 64, usage: STORAGE }), {
     device: gpu,
@@ -188,7 +139,7 @@ test("no bind group keeps a buffer that others have", () => {
 });
 
 test("what begins where nothing can be bound is bound as a copy, and copied back", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const kernel = new webgpu.Kernel(gpu, source("f32"));
   const whole = fresh(gpu, 68);
   kernel.run([whole.slice([64, null])]);
@@ -203,7 +154,7 @@ test("what begins where nothing can be bound is bound as a copy, and copied back
 });
 
 test("what a shader may have written is cleared before its buffer is used again, padding too", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   const tensor = fresh(gpu, 3);
   const { buffer } = slotOf(tensor._managed.handle);
   assert.equal(buffer.dirty, 12);
@@ -217,7 +168,7 @@ test("what a shader may have written is cleared before its buffer is used again,
 });
 
 test("an idle buffer is cleared only where it was written", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   const cleared = [];
   gpu.queue.writeBuffer = (_, at, __, ___, size) => cleared.push([at, size]);
   const empty = () => emptyOnDevice(useDevice(gpu), [10], dtypeNamed("float32"));
@@ -260,7 +211,7 @@ test("an idle buffer is cleared only where it was written", () => {
 });
 
 test("bindings have the sizes that WGSL asks for, and the kinds that are declared", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const run = (declared, args) => {
     const bindings = declared.map((it, i) => `@group(0) @binding(${i}) ${it};`).join("");
     const kernel = new webgpu.Kernel(gpu, `${bindings} @compute @workgroup_size(1) fn main() {}`);
@@ -283,7 +234,7 @@ test("bindings have the sizes that WGSL asks for, and the kinds that are declare
 });
 
 test("the last axes of a tensor are whole elements of the shader's array", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   const structs = `
     struct P { a: u32, b: vec3f }
     struct T { n: u32, points: array<vec3f> }`;
@@ -346,7 +297,7 @@ test("the last axes of a tensor are whole elements of the shader's array", () =>
 });
 
 test("a call that throws leaves no error scope behind", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   let open = 0;
   gpu.pushErrorScope = () => open++;
   gpu.popErrorScope = async () => {
@@ -363,7 +314,7 @@ test("a call that throws leaves no error scope behind", () => {
 });
 
 test("what others get may be written by them", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   const tensor = fresh(gpu, 1);
   const { buffer } = slotOf(tensor._managed.handle);
   assert.deepEqual([buffer.exposed, buffer.exported, buffer.dirty], [false, false, 4]);
@@ -375,7 +326,7 @@ test("what others get may be written by them", () => {
 });
 
 test("a copy whose last word is not whole has the rest of it cleared", () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const tensor = Tensor.fromTypedArray(new Uint8Array(262)).to(gpu);
   const { release } = tensor[Symbol.for("dlpack.exchange")]({ copy: true });
   assert.deepEqual(log.copies, [[0, 0, 264]]);
@@ -386,7 +337,7 @@ test("a copy whose last word is not whole has the rest of it cleared", () => {
 });
 
 test("a full table of GPU tensors is an error, and no handle of another", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   const record = useDevice(gpu);
   const buffer = newRecord(gpu.createBuffer({ size: 16, usage: STORAGE }), "others");
   const { length } = table.slots;
@@ -411,7 +362,7 @@ test("a full table of GPU tensors is an error, and no handle of another", () => 
 });
 
 test("the texture of the last picture is used again for the same size alone", async () => {
-  const { gpu, log } = fakeDevice();
+  const { gpu, log } = loggedDevice();
   const record = useDevice(gpu);
   const scratch = { texture: null };
   const picture = (width, height) => ({
@@ -443,7 +394,7 @@ test("the texture of the last picture is used again for the same size alone", as
 });
 
 test("updates of formulas take what their parameters are given in a call", () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   gpu.features.add("shader-f16");
   const definition = { inputs: "f16 x, f16 k, f32 l", outputs: "f16 y", operation: "y = x * k" };
   const times = new webgpu.ElementwiseKernel(gpu, definition);
@@ -504,7 +455,7 @@ test("an error is reported beside that of a batch that has not run, which may en
 });
 
 test("a run ends the errors of the results that it computes, and of no others", async () => {
-  const { gpu } = fakeDevice();
+  const { gpu } = loggedDevice();
   const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
   const plus = new webgpu.ElementwiseKernel(gpu, definition);
   const [x, other, sum] = [fresh(gpu, 4), fresh(gpu, 4), fresh(gpu, 4)];
