@@ -4,15 +4,19 @@ build/vectors.json, which tests/js/open/files.test.mjs reads; tests/native/files
 
 A vector is {name, file (base64), options?, tensors? | error?}: what each tensor is, "" being the
 name of the only one, with its elements in row-major order (base64), or a pattern that what is said
-about it must match, in both languages. refused: tensors of the file that cannot be loaded, while the others
+about it must match, in both languages, in at most 2000 characters. refused: tensors of the file that cannot be loaded, while the others
 can: what is known of each, and a pattern for the error. stdlib: what Python's zipfile may make of it as well, which
 reads more than its directory, or less (true: nothing).
+
+A vector of a model is {name, files, error?}: the files of its folder by name, of which `model.index.json` is opened, and
+what is said of them; unlisted: by what is in the folder, and not by the index, which is all that a URL gives.
 """
 
 import base64
 import gzip
 import io
 import json
+import math
 import struct
 import sys
 import warnings
@@ -134,12 +138,12 @@ good(
 )
 
 for descr, why in {
-    "'>f4'": "big-endian",
+    "'>f4'": r"which is big-endian: save x.astype\(x.dtype.newbyteorder\('<'\)\)",
     "'>i2'": "big-endian",
-    "'=f4'": "little-endian",
+    "'=f4'": "which does not say that it is little-endian",
     "'f4'": "little-endian",
     "'|f4'": "little-endian",
-    "'|O'": "pickled",
+    "'|O'": "are Python objects, which are pickled: loading them runs code that came with",
     "'<U3'": "strings",
     "'|S3'": "byte strings",
     "'<M8[s]'": "times",
@@ -150,7 +154,8 @@ for descr, why in {
     "'<i3'": "DLPack lacks",
     "''": "DLPack lacks",
     "'<f4\\x27'": "not NumPy's",
-    "'<g16'": "DLPack lacks",
+    "'<g16'": "which DLPack lacks: save it with another one",
+    repr("x" * 99): ".x{98}.?, which DLPack lacks: save it with another one",
     "('<f4', (2,))": "not NumPy's",
     "None": "not NumPy's",
     "4": "not NumPy's",
@@ -273,6 +278,37 @@ for length in (10_000, 10_001):
         good("npy with a header of 10000 bytes", file, {"": described(TWO)})
     else:
         bad("npy with a header of 10001 bytes", file, "no more than 10000")
+# What ml_dtypes writes: bits whose dtype is given.
+for descr, dtype, bits in [
+    ("<V2", "bfloat16", b"\x80\x3f\0\x40"),
+    ("|V2", "bfloat16", b"\x80\x3f\0\x40"),
+    ("<V1", "float8_e4m3fn", b"\x38\x40"),
+    ("<f1", "float8_e5m2", b"\x3c\x40"),
+]:
+    found = {"dtype": dtype, "shape": [2], "values": coded(bits)}
+    file = npy(dict_of(f"'{descr}'"), bits)
+    good(f"npy of {descr} as {dtype}", file, {"": found}, dtype=dtype)
+for descr, dtype in [
+    ("'<V2'", "float16"),
+    ("'<V2'", "uint16"),
+    ("'<V2'", "float8_e5m2"),
+    ("'<V1'", "bfloat16"),
+    ("'<V1'", "float4_e2m1fn"),
+    ("'<V1'", "int4"),
+    ("'<V4'", "float32"),
+    ("'>V2'", "bfloat16"),
+    ("'V2'", "bfloat16"),
+    ("'<f1'", "float8_e4m3fn"),
+    ("'>f1'", "float8_e5m2"),
+    ("'<U1'", "bfloat16"),
+    ("'|O'", "bfloat16"),
+    ("[('a', '<V2')]", "bfloat16"),
+]:
+    file = npy(dict_of(descr), bytes(4))
+    bad(f"npy of {descr} as {dtype}", file, "it has elements", dtype=dtype)
+for count, why in [(3, "cut off"), (5, "follow the elements")]:
+    file = npy(dict_of("'<V2'"), bytes(count))
+    bad(f"npy of bfloat16 in {count} bytes", file, why, dtype="bfloat16")
 bad(
     "npy that does not fit into int32",
     saved(np.array([0, 2**31])),
@@ -541,6 +577,80 @@ bad(
 bad("nothing at all", b"", "begins? like")
 bad("a page", b"<!doctype html><title>404</title>", "begins? like")
 
+for length, why in {
+    1: "safetensors has 2 to",
+    2: "follow the elements",
+    99_999_999: "cut off",
+    100_000_000: "cut off",
+    100_000_001: "safetensors has 2 to",
+}.items():
+    file = tensors("{}".ljust(64), length=length)
+    bad(f"safetensors: {length} bytes said", file, why, format="safetensors")
+
+MOST = (2**53 - 1) // 16  # elements
+for shape, why in {
+    (MOST,): "cut off",
+    (MOST + 1,): "too many elements",
+    (MOST, 1): "cut off",
+    (MOST, 2): "too many elements",
+    (2, (MOST + 1) // 2): "too many elements",
+    (2, (MOST - 1) // 2): "cut off",
+    (2**53 - 1,): "too many elements",
+    (2**53,): "is not a size",
+    (MOST, 0): None,
+    (0, MOST): None,
+    (MOST + 1, 0): "too many elements",
+    (2**53, 0): "is not a size",
+    (-1,): "is not a size",
+    (0, -1): "is not a size",
+    (1,) * 64: "cut off",
+    (1,) * 65: "dimensions",
+    (0,) * 64: None,
+    (0,) * 65: "dimensions",
+}.items():
+    name = f"of {len(shape)} axes: {shape[:2]}"
+    found = {"dtype": "uint8", "shape": list(shape), "values": ""}
+    size = max(math.prod(shape), 0)
+    files = {
+        "npy": npy(dict_of("'|u1'", shape=str(shape))),
+        "safetensors": of({"a": fact("U8", shape, 0, size)}),
+    }
+    for format, file in files.items():
+        if why is None:
+            key = "" if format == "npy" else "a"
+            good(f"{format} at its bounds, {name}", file, {key: found})
+        else:
+            said = f"{why}|data_offsets|size is needed|not a non-negative integer"
+            bad(f"{format} at its bounds, {name}", file, said)
+
+# Messages are short, whatever a header says.
+LONG = "long " * 4000
+many = {f"{i} {LONG[:1000]}": 1 for i in range(100)}
+for name, facts in {
+    "a dtype": {"a": fact(LONG)},
+    "a key": {"a": {**fact(), LONG: 1}},
+    "keys": {"a": {**fact(), **many}},
+    "an extent": {"a": fact(shape=[LONG])},
+    "an extent of extents": {"a": fact(shape=[[[LONG]]])},
+    "extents": {"a": fact(shape=[2**53 - 1] * 64)},
+    "many extents": {"a": fact(shape=[1] * 10_000)},
+    "a number": {"a": fact(shape=[10**4000])},
+    "a shape": {LONG: fact(shape=[3])},
+    "a hole": {LONG: fact(begin=8, end=16)},
+    "overlaps": {"a": fact(), LONG: fact(begin=4, end=12)},
+    "a surrogate": {LONG + lone: fact()},
+    "metadata": {"__metadata__": {LONG: 1}},
+    "bits": {LONG: fact("F4", [15])},
+    "no facts": {LONG: LONG},
+}.items():
+    file = of(facts, bytes(8))
+    bad(f"safetensors, long: {name}", file, "", format="safetensors")
+for name, text in {
+    "a name twice": f'{{"{LONG}":{one},"{LONG}":0}}',
+    "a name that is no JSON": f"{{{LONG}",
+}.items():
+    bad(f"safetensors, long: {name}", tensors(text), "", format="safetensors")
+
 # --- .npz ----------------------------------------------------------------------------------------
 
 
@@ -632,11 +742,20 @@ for which, file in [("stored", plain), ("deflated", packed)]:
         "name|directory",
     )
     whole = {"a": a} if file is plain else {"a": described(np.zeros(5000, "f4"))}
-    for what, by in [("far", 2**31 - 1), ("one byte", file.index(b"PK\1\2") + 1)]:
+    for what, by in [
+        ("far behind", 2**31 - 1),
+        ("2**32 - 1 behind", 2**32 - 1),
+        ("one byte behind", entry + 1),
+        ("one byte before", entry - 1),
+    ]:
         made = patched(file, end + 16, by)
-        bad(f"npz, {which}: a directory said to be {what} behind its place", made, "")
-    made = patched(file, end + 12, len(file))
-    bad(f"npz, {which}: a directory larger than the file", made, "")
+        bad(f"npz, {which}: a directory said to be {what} its place", made, "")
+    size = int.from_bytes(file[end + 12 : end + 16], "little")
+    for what, by in [("than the file", len(file)), ("by a byte", size + 1)]:
+        made = patched(file, end + 12, by)
+        bad(f"npz, {which}: a directory larger {what}", made, "")
+    bad(f"npz, {which}: behind other bytes", file[:4] + file, "does not end at")
+    VECTORS[-1]["stdlib"] = whole  # which moves all places
     bad(f"npz, {which}: two entries said", patched(file, end + 10, 2, 2), "")
     VECTORS[-1]["stdlib"] = whole
 overlapping = zipped({"a.npy": WHOLE, "b.npy": WHOLE})
@@ -889,6 +1008,140 @@ bad("raw, too short", bytes(8), "cut off", dtype="float32", shape=[3])
 bad("raw, too long", bytes(8), "follow", dtype="float32", shape=[1])
 
 
+# --- sharded models --------------------------------------------------------------------------------
+
+
+def shard(i, count=3):
+    return f"model-{i:05}-of-{count:05}.safetensors"
+
+
+def model_of(change=lambda weight_map, files: None, text=None):
+    """The files of a model of three shards; `text`: its index."""
+    files, weight_map = {}, {}
+    for i in (1, 2, 3):
+        facts = {f"layer.{i}.w": fact("F32", [i, 4], 0, 16 * i)}
+        facts[f"layer.{i}.b"] = fact("F32", [4], 16 * i, 16 * i + 16)
+        files[shard(i)] = of(facts, np.full(4 * i + 4, i, "<f4").tobytes())
+        weight_map |= dict.fromkeys(facts, shard(i))
+    change(weight_map, files)
+    index = {"metadata": {"total_size": 1e3, "by": "us", "n": -5}}
+    text = json.dumps(index | {"weight_map": weight_map}) if text is None else text
+    return {**files, "model.index.json": text.encode()}
+
+
+def moved(weight_map, files):
+    weight_map["layer.2.b"] = shard(2, 4)
+    files[shard(2, 4)] = files[shard(2)]
+
+
+def listed(**changed):
+    return lambda weight_map, files: weight_map.update(
+        {f"layer.{name[1:]}.b": given for name, given in changed.items()}
+    )
+
+
+NAMED = "not the name of a"
+MODELS = [
+    {
+        "name": name,
+        "files": {each: coded(data) for each, data in files.items()},
+        "error": error,
+    }
+    for name, files, error in [
+        (
+            "a shard is missing",
+            model_of(lambda _, files: files.pop(shard(2))),
+            "model-00002-of-00003",
+        ),
+        (
+            "a shard is not listed",
+            model_of(lambda weights, _: [weights.pop(f"layer.2.{n}") for n in "wb"]),
+            "it lacks shard .model-00002-of-00003",
+        ),
+        (
+            "a tensor is not listed",
+            model_of(lambda weights, _: weights.pop("layer.2.b")),
+            "model-00002.* has tensor .layer.2.b., .* does not list",
+        ),
+        (
+            "a tensor is in another shard",
+            model_of(listed(_2=shard(1))),
+            "model-00002.* has tensor .layer.2.b., .* says is in .model-00001|lacks tensor",
+        ),
+        (
+            "a tensor is in none",
+            model_of(listed(_9=shard(1))),
+            "model-00001.* lacks tensor .layer.9.b",
+        ),
+        (
+            "shards of different counts",
+            model_of(moved),
+            "contradict",
+        ),
+        (
+            "a shard is a pointer of Git LFS",
+            model_of(
+                lambda _, files: files.update(
+                    {shard(2): b"version https://git-lfs.github.com/spec/v1"}
+                )
+            ),
+            "model-00002.*(Git LFS|a header of)",
+        ),
+        (
+            "a shard is cut off",
+            model_of(lambda _, files: files.update({shard(3): files[shard(3)][:-1]})),
+            "model-00003.*cut off",
+        ),
+        (
+            "a shard has a header of nothing",
+            model_of(lambda _, files: files.update({shard(3): b"\x08" + bytes(15)})),
+            "model-00003",
+        ),
+        (
+            "a shard is compressed",
+            model_of(lambda _, files: files.update({shard(3): b"\x1f\x8b\x08"})),
+            "gzip",
+        ),
+        *[
+            (f"a shard is named {given!r}", model_of(listed(_2=given)), NAMED)
+            for given in [
+                "../x.safetensors",
+                "/etc/x",
+                "a\\b",
+                "..",
+                "",
+                5,
+                None,
+                ["x"],
+            ]
+        ],
+        *[
+            (f"an index is {text}", model_of(text=text), error)
+            for text, error in {
+                "{}": "weight_map, an object",
+                '{"weight_map": []}': "weight_map, an object",
+                '{"weight_map": {"a": "b", "a": "c"}}': "has .a. twice",
+                "{'weight_map'": "not JSON",
+                '{"weight_map": {}, "metadata": 5}': "metadata is not an object",
+                '{"weight_map": {}, "metadata": {"a": NaN}}': "NaN|JSON",
+            }.items()
+        ],
+    ]
+]
+extra = model_of(lambda _, files: files.update({shard(4): files[shard(3)]}))
+MODELS.append(
+    {
+        "name": "a shard is beside them",
+        "files": {each: coded(data) for each, data in extra.items()},
+        "error": "model-00004-of-00003.safetensors. is beside it",
+        "unlisted": True,
+    }
+)
+MODELS.append(
+    {"name": "a model", "files": {n: coded(d) for n, d in model_of().items()}}
+)
+
+
 def all_vectors():
     names = [vector["name"] for vector in VECTORS]
     assert len(set(names)) == len(names), [n for n in names if names.count(n) > 1]
@@ -897,4 +1150,5 @@ def all_vectors():
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(list(all_vectors())))
+    made = {"files": list(all_vectors()), "models": MODELS}
+    Path(sys.argv[1]).write_text(json.dumps(made))

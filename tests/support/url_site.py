@@ -1,20 +1,11 @@
 """A server of this process for files at URLs: each test says how it answers."""
 
-import io
 import re
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import numpy as np
-
 STRONG = {"ETag": '"1"'}
-
-
-def npy_of(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -13,21 +13,24 @@ const MB = 1 << 20;
 const LONG = "long ".repeat(MB / 5);
 const text = (given) => new TextEncoder().encode(given);
 
-/** Bytes that were inflated while it ran. */
+/** How many bytes were inflated while it ran, and the longest chunk that was. */
 async function inflatedBy(run) {
   const { DecompressionStream } = globalThis;
-  let count = 0;
+  const seen = { count: 0, longest: 0 };
+  const noting = (note) =>
+    new TransformStream({
+      transform(chunk, controller) {
+        note(chunk.length);
+        controller.enqueue(chunk);
+      },
+    });
   globalThis.DecompressionStream = class {
     constructor(format) {
       const { readable, writable } = new DecompressionStream(format);
-      const counting = new TransformStream({
-        transform(chunk, controller) {
-          count += chunk.length;
-          controller.enqueue(chunk);
-        },
-      });
-      this.readable = readable.pipeThrough(counting);
-      this.writable = writable;
+      const given = noting((length) => (seen.longest = Math.max(seen.longest, length)));
+      given.readable.pipeTo(writable).catch(() => {});
+      this.writable = given.writable;
+      this.readable = readable.pipeThrough(noting((length) => (seen.count += length)));
     }
   };
   try {
@@ -35,33 +38,7 @@ async function inflatedBy(run) {
   } finally {
     globalThis.DecompressionStream = DecompressionStream;
   }
-  return count;
-}
-
-/** The chunks that streams of deflated bytes are given. */
-async function longestChunkOf(run) {
-  const { DecompressionStream } = globalThis;
-  let longest = 0;
-  globalThis.DecompressionStream = class {
-    constructor(format) {
-      const { readable, writable } = new DecompressionStream(format);
-      const seen = new TransformStream({
-        transform(chunk, controller) {
-          longest = Math.max(longest, chunk.length);
-          controller.enqueue(chunk);
-        },
-      });
-      seen.readable.pipeTo(writable).catch(() => {});
-      this.readable = readable;
-      this.writable = seen.writable;
-    }
-  };
-  try {
-    await run();
-  } finally {
-    globalThis.DecompressionStream = DecompressionStream;
-  }
-  return longest;
+  return seen;
 }
 
 for (const major of [1, 2, 3])
@@ -70,7 +47,7 @@ for (const major of [1, 2, 3])
       const bytes = new Uint8Array(64 * MB);
       bytes.set([0x93, ...text("NUMPY"), major, 0, length & 255, length >> 8]);
       const archive = archiveOf([["bomb.npy", bytes]]);
-      const count = await inflatedBy(async () => {
+      const { count } = await inflatedBy(async () => {
         const file = await open(archive);
         assert.deepEqual([...file.names], ["bomb"]);
         const message = /"bomb" of the array cannot be loaded: "bomb.npy": /;
@@ -83,7 +60,7 @@ for (const major of [1, 2, 3])
 test("browsers inflate a chunk at once: it is small", async () => {
   const random = new Uint8Array(3 * MB).map((_, i) => (i * i * 251) >> 7);
   const npy = new Uint8Array(await (await save(Tensor.fromTypedArray(random))).arrayBuffer());
-  const longest = await longestChunkOf(async () => {
+  const { longest } = await inflatedBy(async () => {
     const file = await open(archiveOf([["a.npy", npy]]));
     await assert.rejects(file.get("a"), /CRC-32/);
     file.close();
@@ -115,37 +92,6 @@ const fact = (dtype = "F32", shape = [2], begin = 0, end = 8, more = {}) => ({
   data_offsets: [begin, end],
   ...more,
 });
-
-for (const [what, facts] of Object.entries({
-  "a dtype": { a: fact(LONG) },
-  "a key": { a: fact("F32", [2], 0, 8, { [LONG]: 1 }) },
-  keys: {
-    a: fact(
-      "F32",
-      [2],
-      0,
-      8,
-      Object.fromEntries(Array.from({ length: 99 }, (_, i) => [i + LONG, 1])),
-    ),
-  },
-  "an extent": { a: fact("F32", [LONG]) },
-  "an extent of extents": { a: fact("F32", [[[LONG]]]) },
-  extents: { a: fact("F32", new Array(64).fill(2 ** 53 - 1)) },
-  "many extents": { a: fact("F32", new Array(100_000).fill(1)) },
-  "a shape": { [LONG]: fact("F32", [3]) },
-  "a hole": { [LONG]: fact("F32", [2], 8, 16) },
-  overlaps: { a: fact(), [LONG]: fact("F32", [2], 4, 12) },
-  "a surrogate": `{"${LONG}\\ud800":1}`,
-  "a name twice": `{"${LONG}":1,"${LONG}":1}`,
-  "a number": `{"a":${"1".repeat(MB)}}`,
-  metadata: { __metadata__: { [LONG]: 1 } },
-  bits: { [LONG]: fact("F4", [15]) },
-  "no facts": { [LONG]: LONG },
-  "no JSON": `{${LONG}`,
-}))
-  test(`a message is short, whatever a header says: ${what}`, async () => {
-    await isShort(open(tensorsOf(facts), { format: "safetensors" }));
-  });
 
 test("messages about tensors are short", async () => {
   const names = Array.from({ length: 30 }, (_, i) => `${i} ${LONG}`);

@@ -8,7 +8,7 @@ import { open, save, TensorFile } from "../../../js/dist/open/index.js";
 import { fakeDevice } from "../fake_device.mjs";
 import { random as randomFrom } from "../random.mjs";
 
-const VECTORS = JSON.parse(
+const { files: VECTORS } = JSON.parse(
   readFileSync(new URL("../../../build/vectors.json", import.meta.url), "utf8"),
 );
 const bytesOf = (text) => new Uint8Array(Buffer.from(text, "base64"));
@@ -53,6 +53,8 @@ function taken(tensor) {
 /** What an error must be that a bad file is told by. */
 function isOurs(error) {
   assert.equal(error.name, "UnsupportedError", error.stack);
+  const texts = Object.values({ ...error, message: error.message });
+  assert.ok(texts.every((text) => typeof text !== "string" || text.length <= 2000));
   return true;
 }
 
@@ -144,8 +146,9 @@ function inPieces(bytes, type, random, largest) {
 test("streams give the same files, in pieces of any size", async () => {
   const before = liveTensors();
   const random = randomFrom(3);
-  for (const { name, file, options, tensors, refused } of VECTORS) {
-    if (name === "safetensors: bytes behind it") continue; // streams of these are read no further
+  for (const { name, file, options, tensors, refused, error } of VECTORS) {
+    // Streams of these are read no further.
+    if (name.startsWith("safetensors") && error?.includes("follow")) continue;
     const bytes = bytesOf(file);
     for (const type of ["bytes", undefined]) {
       const stream = inPieces(bytes, type, random, random(2) ? 7 : 700);
@@ -223,15 +226,14 @@ test("memory that runs out between the pieces of a file is an error of the eleme
   tensor.release();
 });
 
+/** What .npy files lack. */
+const LACKED = /^(uint4|bfloat16|float8)/;
+
 test("what is saved is what is opened", async () => {
   const before = liveTensors();
   for (const { file, options, tensors, refused } of VECTORS) {
     const kept = Object.entries(tensors ?? {});
-    if (
-      !tensors ||
-      refused ||
-      kept.some(([, { dtype }]) => /^uint4|^bfloat16/.test(dtype) && !options)
-    )
+    if (!tensors || refused || kept.some(([, { dtype }]) => LACKED.test(dtype) && !options))
       continue;
     const opened = await open(bytesOf(file), options);
     if (opened instanceof TensorFile) {
@@ -246,7 +248,7 @@ test("what is saved is what is opened", async () => {
       for (const [, tensor] of held) tensor.release();
       opened.close();
     } else {
-      if (/^(uint4|bfloat16)/.test(opened.dtype)) {
+      if (LACKED.test(opened.dtype)) {
         await assert.rejects(save(opened), { name: "UnsupportedError" });
       } else {
         assert.deepEqual(await contents(await save(opened)), tensors);
@@ -335,34 +337,4 @@ test("names and metadata that are no text are not written", async () => {
   assert.deepEqual([[...whole.names], whole.metadata], [["😀"], { "😀": "😀" }]);
   whole.close();
   tensor.release();
-});
-
-test("a zip file's directory is where its end says, and nowhere else", async () => {
-  const tensor = Tensor.fromTypedArray(Uint8Array.of(1, 2, 3));
-  const npy = new Uint8Array(await (await save(tensor)).arrayBuffer());
-  tensor.release();
-  const good = VECTORS.filter(({ name, tensors }) => name.startsWith("npz") && tensors);
-  assert.ok(good.length > 0 && npy.length > 0);
-  for (const { file } of good) {
-    const bytes = bytesOf(file);
-    const view = new DataView(bytes.buffer);
-    const end = bytes.length - 22;
-    if (view.getUint32(end, true) !== 0x06054b50) continue; // it has a comment
-    const [size, at] = [view.getUint32(end + 12, true), view.getUint32(end + 16, true)];
-    for (const [place, value] of [
-      [end + 16, at - 1],
-      [end + 16, at + 1],
-      [end + 16, 2 ** 32 - 1],
-      [end + 12, size + 1],
-    ]) {
-      const made = bytes.slice();
-      new DataView(made.buffer).setUint32(place, value, true);
-      await assert.rejects(open(made), isOurs);
-    }
-    // A byte before it moves all places: zipfile moves them back, and reads what it does not say.
-    const moved = new Uint8Array(bytes.length + 4);
-    moved.set(bytes.subarray(0, 4));
-    moved.set(bytes, 4);
-    await assert.rejects(open(moved), { message: /does not end at/ });
-  }
 });

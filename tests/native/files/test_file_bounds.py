@@ -13,6 +13,7 @@ import zlib
 import numpy as np
 import pytest
 from conftest import run
+from tensor_files import archive_of, npy_of, opened
 
 import dlpack_web as dlw
 
@@ -26,10 +27,6 @@ MB = 1 << 20
 LONG = "long " * (MB // 5)
 
 
-def opened(source, **options):
-    return run(dlw.open(source, **options))
-
-
 def peak_of(work):
     """Bytes that Python allocated at most."""
     tracemalloc.start()
@@ -38,20 +35,6 @@ def peak_of(work):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-def archive_of(members, method=zipfile.ZIP_DEFLATED):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as archive:
-        for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
-    return file.getvalue()
-
-
-def npy_of(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 # --- memory -------------------------------------------------------------------------------
@@ -66,7 +49,9 @@ def test_a_header_is_read_and_no_more(major, length, read, tmp_path, monkeypatch
     monkeypatch.setattr(local, "IN_BROWSER", read)
     width = 2 if major == 1 else 4
     head = b"\x93NUMPY" + bytes([major, 0]) + length.to_bytes(width, "little")
-    data = archive_of({"bomb": head + bytes(16 * MB), "a": npy_of(np.arange(3))})
+    data = archive_of(
+        {"bomb": head + bytes(16 * MB), "a": np.arange(3)}, zipfile.ZIP_DEFLATED
+    )
     assert len(data) < 30_000
     path = tmp_path / "file"
     path.write_bytes(data)
@@ -116,37 +101,6 @@ def tensors_of(facts, data=bytes(8), form=json.dumps):
 
 def fact(dtype="F32", shape=(2,), begin=0, end=8, **more):
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end], **more}
-
-
-FILES = {
-    "a dtype": {"a": fact(LONG)},
-    "a key": {"a": fact(**{LONG: 1})},
-    "keys": {"a": fact(**{f"{i} {LONG[:10_000]}": 1 for i in range(100)})},
-    "an extent": {"a": fact(shape=[LONG])},
-    "extents": {"a": fact(shape=[2**53 - 1] * 64)},
-    "a number": {"a": fact(shape=[10**4000])},
-    "a shape of a name": {LONG: fact(shape=[3])},
-    "a hole": {LONG: fact(begin=8, end=16)},
-    "overlaps": {"a": fact(), LONG: fact(begin=4, end=12)},
-    "a surrogate": {LONG + "\ud800": fact()},
-    "metadata": {"__metadata__": {LONG: 1}},
-    "bits": {LONG: fact("F4", [15])},
-    "no facts": {LONG: LONG},
-}
-
-
-@pytest.mark.parametrize("facts", FILES.values(), ids=FILES)
-def test_a_message_is_short_whatever_the_header_says(facts):
-    with pytest.raises(BufferError) as caught:
-        opened(tensors_of(facts), format="safetensors")
-    assert len(str(caught.value)) <= 2000
-
-
-def test_a_name_twice_is_cut():
-    text = f'{{"{LONG}":{json.dumps(fact())},"{LONG}":0}}'
-    with pytest.raises(BufferError, match="twice") as caught:
-        opened(tensors_of(text, form=str))
-    assert len(str(caught.value)) <= 2000
 
 
 def test_messages_about_tensors_are_short():
@@ -392,64 +346,6 @@ def test_offsets_that_are_moved_are_refused_as_by_its_library(seed):
         except BufferError:
             ours = None
         assert ours == theirs
-
-
-# --- bounds -------------------------------------------------------------------------------
-
-MOST = (2**53 - 1) // 16  # elements
-BOUNDS = {
-    (MOST,): "cut off",
-    (MOST + 1,): "too many elements",
-    (MOST, 1): "cut off",
-    (MOST, 2): "too many elements",
-    (2, (MOST + 1) // 2): "too many elements",
-    (2, (MOST - 1) // 2): "cut off",
-    (2**53 - 1,): "too many elements",
-    (2**53,): "is not a size",
-    (MOST, 0): None,
-    (0, MOST): None,
-    (MOST + 1, 0): "too many elements",
-    (2**53, 0): "is not a size",
-    (-1,): "is not a size",
-    (0, -1): "is not a size",
-    (1,) * 64: "cut off",
-    (1,) * 65: "dimensions",
-    (0,) * 64: None,
-    (0,) * 65: "dimensions",
-}
-
-
-@with_safetensors
-@pytest.mark.parametrize("format", ["npy", "safetensors"])
-@pytest.mark.parametrize("shape", BOUNDS, ids=lambda shape: str(shape)[:30])
-def test_a_shape_at_its_bounds(shape, format):
-    if format == "npy":
-        text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n"
-        data = b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text.encode()
-    else:
-        size = int(np.prod([int(x) for x in shape], dtype=object))
-        data = safetensors_of({"a": fact_of_bytes("U8", shape, 0, max(size, 0))}, b"")
-    if BOUNDS[shape] is None:
-        with run(dlw.open(data)) as found:
-            tensor = found if format == "npy" else found["a"]
-            assert tensor.shape == shape
-            assert tensor.nbytes == 0
-        return
-    with pytest.raises(
-        BufferError, match=BOUNDS[shape] + "|data_offsets|size is needed"
-    ):
-        run(dlw.open(data))
-
-
-@with_safetensors
-@pytest.mark.parametrize("length", [1, 2, 99_999_999, 100_000_000, 100_000_001, 2**63])
-def test_a_header_of_safetensors_at_its_bounds(length):
-    data = length.to_bytes(8, "little") + b"{}".ljust(64)
-    message = "cut off" if 2 < length <= 100_000_000 else "safetensors has 2 to"
-    if length == 2:
-        message = "follow the elements"
-    with pytest.raises(BufferError, match=message):
-        run(dlw.open(data, format="safetensors"))
 
 
 @with_safetensors

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import run
+from tensor_files import opened, saved
 
 import dlpack_web as dlw
 
@@ -27,14 +28,6 @@ GOOD = [
     if "tensors" in each and "stdlib" not in each and "refused" not in each
 ]
 IDS = [vector["name"] for vector in VECTORS]
-
-
-def opened(source, **options):
-    return run(dlw.open(source, **options))
-
-
-def saved(tensors, **options):
-    return run(dlw.save(None, tensors, **options))
 
 
 def facts(tensor):
@@ -89,8 +82,9 @@ def test_vector(vector, place):
         assert contents(source, **options) == vector["tensors"]
     else:
         error = vector["error"].replace("(?i)", "")
-        with pytest.raises(BufferError, match=f"(?i){error}"):
+        with pytest.raises(BufferError, match=f"(?i){error}") as told:
             contents(source, **options)
+        assert len(str(told.value)) <= 2000
 
 
 def check_refused(source, file, refused):
@@ -182,8 +176,8 @@ def test_what_is_saved_is_what_is_opened(vector):
             data = saved(found, metadata=found.metadata)
             with opened(data) as again:
                 assert again.metadata == found.metadata
-    elif found.dtype in ("bfloat16", "uint4"):
-        with pytest.raises(BufferError, match=r"byte|no bfloat16"):
+    elif found.dtype.startswith(("bfloat16", "uint4", "float8")):
+        with pytest.raises(BufferError, match=r"byte|no \w*float"):
             saved(found)
         return
     else:
@@ -193,30 +187,6 @@ def test_what_is_saved_is_what_is_opened(vector):
         assert array.tobytes() == found.tobytes()
         assert array.shape == found.shape
     assert contents(data) == vector["tensors"]
-
-
-# What NumPy saves, and what is said of its elements.
-DESCRS = {
-    "|O": "are Python objects, which are pickled: loading them runs code that came with the file",
-    ">f8": "is big-endian: save x.astype(x.dtype.newbyteorder('<'))",
-    "=f8": "does not say that it is little-endian",
-    "<g16": "DLPack lacks: save it with another one",
-    "x" * 99: "DLPack lacks: save it with another one",
-}
-
-
-@pytest.mark.parametrize("descr", DESCRS, ids=lambda descr: descr[:4])
-def test_elements_that_are_not_read_are_named_after_the_file(descr, place):
-    facts = {"descr": descr, "fortran_order": False, "shape": (1,)}
-    header = f"{facts}".encode().ljust(245) + b"\n"
-    source = place(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
-    with pytest.raises(BufferError) as caught:
-        opened(source)
-    name = "the bytes" if isinstance(source, bytes) else source
-    shown = f"{descr!r:.100}"
-    assert str(caught.value) == (
-        f"{name}: it has elements of dtype {shown}, which {DESCRS[descr]}"
-    )
 
 
 # --- memory -------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ import io
 import os
 import sys
 import threading
+import zipfile
 
 import numpy as np
 import pytest
 from conftest import run
+from tensor_files import archive_of, opened
 
 import dlpack_web as dlw
 
@@ -26,18 +28,8 @@ def save(target, tensors, **options):
     return run(dlw.save(target, tensors, **options))
 
 
-def opened(source, **options):
-    return run(dlw.open(source, **options))
-
-
-def packed(**arrays):
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays)
-    return file.getvalue()
-
-
 DATA = save(None, ARRAYS)
-FILES = {"safetensors": DATA, "npz": packed(**ARRAYS)}
+FILES = {"safetensors": DATA, "npz": archive_of(ARRAYS, zipfile.ZIP_DEFLATED)}
 
 
 @pytest.fixture(params=FILES)
@@ -170,7 +162,11 @@ def test_pieces_of_two_tensors_in_turn(path_of, monkeypatch):
     monkeypatch.setattr(local, "PIECE", 128)
     arrays = {"a": np.arange(1000.0), "b": np.arange(1000.0) + 5000}
     kind = "npz" if path_of.read_bytes()[:2] == b"PK" else "safetensors"
-    path_of.write_bytes(packed(**arrays) if kind == "npz" else save(None, arrays))
+    path_of.write_bytes(
+        archive_of(arrays, zipfile.ZIP_DEFLATED)
+        if kind == "npz"
+        else save(None, arrays)
+    )
     inside = opening._LocalInside(local.open_path(str(path_of)), kind)
     turns = {
         name: local.pieces(inside._source, inside._entries[name]) for name in arrays

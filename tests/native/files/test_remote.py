@@ -4,7 +4,6 @@ break, files that change. The servers are real ones, of this process."""
 import asyncio
 import base64
 import gzip
-import io
 import json
 import os
 import random
@@ -12,18 +11,20 @@ import signal
 import sys
 import threading
 import time
+import zipfile
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 from conftest import run, settle
+from tensor_files import archive_of, npy_of, opened, saved
 
 import dlpack_web as dlw
 
 if sys.platform == "emscripten":
     pytest.skip("JavaScript reads URLs", allow_module_level=True)
 
-from url_site import STRONG, Site, npy_of
+from url_site import STRONG, Site
 
 from dlpack_web._files import remote
 
@@ -32,15 +33,9 @@ NUMBERS = np.arange(COUNT, dtype="u4")
 HALVES = {"a": NUMBERS[: COUNT // 2], "b": NUMBERS[COUNT // 2 :]}
 
 
-def npz_of(compressed, **arrays):
-    file = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(file, **arrays)
-    return file.getvalue()
-
-
 NPY = npy_of(NUMBERS)
-SAFETENSORS = run(dlw.save(None, HALVES))
-NPZ = npz_of(False, **HALVES)
+SAFETENSORS = saved(HALVES)
+NPZ = archive_of(HALVES)
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +52,6 @@ def site(_site, monkeypatch):
     live = dlw.live_tensors()
     yield _site
     settle(live)
-
-
-def opened(url, **options):
-    return run(dlw.open(url, **options))
 
 
 def whole(url, **options):
@@ -100,10 +91,10 @@ def test_tensors_are_read_by_their_ranges_alone(site):
         assert asked[3:] == [f"bytes=4096-{size - 1}"], "contiguous ones share one"
 
 
-@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("compressed", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_an_archive_is_read_by_its_directory_and_its_entries(site, compressed):
     noise = np.random.default_rng(0).integers(0, 2**31, (40, 25_000), "i4")
-    data = npz_of(compressed, noise=noise, few=np.float32([1, 2, 3]))
+    data = archive_of({"noise": noise, "few": np.float32([1, 2, 3])}, compressed)
     url = site("a.npz", data)
     with opened(url) as file:
         sent = len(site.asked["a.npz"])
@@ -166,7 +157,7 @@ def test_scattered_parts(site):
 
 
 def test_an_etag_that_comes_late_identifies_nothing(site):
-    data = run(dlw.save(None, {"a": NUMBERS[:99], "w": np.ones((9, 99_999), "f4")}))
+    data = saved({"a": NUMBERS[:99], "w": np.ones((9, 99_999), "f4")})
     url = site("late.safetensors", lambda h: h.give(data, STRONG if h.time > 1 else {}))
     with opened(url) as file, fails("no strong ETag is visible"):
         run(file.get_slice("w")[0].load()).release()
@@ -378,7 +369,7 @@ def test_what_servers_send_in_place_of_a_file(site):
 
 
 def test_a_sharded_model(site):
-    shards = [run(dlw.save(None, {name: HALVES[name]})) for name in "ab"]
+    shards = [saved({name: HALVES[name]}) for name in "ab"]
     for name, data in zip("ab", shards, strict=True):
         site(f"{name}.safetensors", data)
     index = {"weight_map": {name: f"{name}.safetensors" for name in "ab"}}
@@ -514,8 +505,8 @@ def test_two_readers_of_one_file(site):
                 part.release()
                 tensor.release()
 
-    asyncio.run(work(site("many.safetensors", run(dlw.save(None, many)))))
-    asyncio.run(work(site("many.npz", npz_of(False, **many))))
+    asyncio.run(work(site("many.safetensors", saved(many))))
+    asyncio.run(work(site("many.npz", archive_of(many))))
 
 
 @pytest.mark.parametrize("sends", [None, 0, 200_000], ids=["silent", "headers", "some"])
