@@ -1,12 +1,11 @@
 """What the cases of tests/browser/cases/py need of wgpu-py, in place of a page."""
 
-import gc
 import re
 import resource
-from types import SimpleNamespace
 
 import wgpu
-from in_cpython import get_bytes, live, only_in_a_page, run, set_bytes  # noqa: F401 - for cases
+from in_cpython import *
+from in_cpython import counts_since
 from PIL import Image
 from wgpu.backends.wgpu_native import GPUBuffer, GPUCommandEncoder
 
@@ -57,29 +56,13 @@ def counted():
     maps, before = _before.pop()
     GPUBuffer.map_async = maps.original
     GPUCommandEncoder.copy_buffer_to_buffer = maps.copy
-    after = dlw.webgpu.stats()
-
-    def more(name):
-        return sum(r[name] for r in after) - sum(r[name] for r in before)
-
-    moved = more("up") + more("down") + more("copied")
-    return SimpleNamespace(
-        copies=more("copies"),
-        copied_bytes=moved,
-        gpu_bytes=maps.gpu_bytes,
-        map_async=maps.count,
-    )
+    return counts_since(before, maps.gpu_bytes, maps.count)
 
 
 def make_buffer(device, size, *flags):
     """A GPUBuffer that is none of ours; without flags with all that tensors need."""
     usage = sum(USAGE[name] for name in flags or ("STORAGE", "COPY_SRC", "COPY_DST"))
     return device.gpu.create_buffer(size=size, usage=usage)
-
-
-def same(one, other):
-    """Whether two GPUBuffers or GPUDevices are the same."""
-    return one is other
 
 
 def write_buffer(device, buffer, raw):
@@ -122,11 +105,6 @@ def lacks(example):
     return None
 
 
-async def destroy(device):
-    """Loses a device."""
-    device.gpu.destroy()
-
-
 def limit(holder, name):
     """A limit of a GPUDevice or GPUAdapter, by WebGPU's name."""
     return our_wgpu.limits(holder)[name]
@@ -143,18 +121,3 @@ async def adapter():
 def memory():
     """Bytes that this program had at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def callback(function):
-    """A function for our side to call, until `forget`."""
-    return function
-
-
-def forget(given):
-    pass
-
-
-def collect():
-    """The garbage collection, of which there is one."""
-    gc.collect()
-    return True

@@ -1,6 +1,8 @@
 """What gpu_world.py has the same over wgpu-py and over memory: the GPU is not in a page."""
 
 import asyncio
+import gc
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,3 +38,43 @@ def set_bytes(tensor, data):
 
 def get_bytes(tensor):
     return bytes(_memory_of(tensor))
+
+
+def counts_since(before, gpu_bytes, map_async):
+    """What was copied since those statistics, and what was seen to be copied and mapped."""
+    after = dlw.webgpu.stats()
+
+    def more(name):
+        return sum(row[name] for row in after) - sum(row[name] for row in before)
+
+    return SimpleNamespace(
+        copies=more("copies"),
+        copied_bytes=more("up") + more("down") + more("copied"),
+        gpu_bytes=gpu_bytes,
+        map_async=map_async,
+    )
+
+
+def same(one, other):
+    """Whether two GPUBuffers or GPUDevices are the same."""
+    return one is other
+
+
+async def destroy(device):
+    """Loses a device."""
+    device.gpu.destroy()
+
+
+def callback(function):
+    """A function for our side to call, until `forget`."""
+    return function
+
+
+def forget(given):
+    pass
+
+
+def collect():
+    """The garbage collection, of which there is one."""
+    gc.collect()
+    return True

@@ -5,7 +5,8 @@ import threading
 
 import numpy as np
 import pytest
-from url_site import STRONG, Site, npy_of
+from tensor_files import npy_of
+from url_site import STRONG, Site
 
 import dlpack_web as dlw
 

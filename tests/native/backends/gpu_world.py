@@ -1,13 +1,12 @@
 """What the cases of tests/browser/cases/py need of a GPU in memory, in place of a page."""
 
-import gc
 import re
-from types import SimpleNamespace
 
 import dlpack_web_memory as memory_driver
 import numpy as np
 import pytest
-from in_cpython import get_bytes, live, only_in_a_page, run, set_bytes  # noqa: F401 - for cases
+from in_cpython import *
+from in_cpython import counts_since
 
 import dlpack_web as dlw
 
@@ -34,27 +33,12 @@ def start_counting():
 
 def counted():
     """copies, copied_bytes, gpu_bytes of reads, and map_async since then."""
-    before, after = _Counts.before, dlw.webgpu.stats()
-
-    def more(name):
-        return sum(r[name] for r in after) - sum(r[name] for r in before)
-
-    moved = more("up") + more("down") + more("copied")
-    return SimpleNamespace(
-        copies=more("copies"),
-        copied_bytes=moved,
-        gpu_bytes=_Counts.gpu_bytes,
-        map_async=_Counts.staged,
-    )
+    return counts_since(_Counts.before, _Counts.gpu_bytes, _Counts.staged)
 
 
 def make_buffer(device, size, *flags):
     usage = sum(USAGE[name] for name in flags or ("STORAGE", "COPY_SRC", "COPY_DST"))
     return device.gpu.create_buffer(size, usage)
-
-
-def same(one, other):
-    return one is other
 
 
 def write_buffer(device, buffer, raw):
@@ -77,10 +61,6 @@ def lacks(example):
     return "this GPU compiles no WGSL"
 
 
-async def destroy(device):
-    device.gpu.destroy()
-
-
 def limit(holder, name):
     return holder.limits[name]
 
@@ -91,19 +71,6 @@ def has_feature(holder, name):
 
 def memory():
     pytest.skip("this GPU's memory is that of the program")
-
-
-def callback(function):
-    return function
-
-
-def forget(given):
-    pass
-
-
-def collect():
-    gc.collect()
-    return True
 
 
 # --- shaders ------------------------------------------------------------------------------
