@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from arrow_forge import Forged, bitmap
+from arrow_forge import Forged
 
 import dlpack_web as dlw
 
@@ -249,33 +249,3 @@ def test_a_child_has_all_that_its_lists_and_rows_have():
             )
             second = dlw.from_arrow(Forged(rows, column))
             assert second.numpy().tolist() == values[offset : offset + 2].tolist()
-
-
-@pytest.mark.parametrize("depth", [63, 64])
-def test_lists_are_63_axes_at_most(depth):
-    type_, array = b"C", {"length": 1, "buffers": [None, np.full(1, 9, np.uint8)]}
-    for _ in range(depth):
-        type_ = (b"+w:1", [(b"item", type_)])
-        array = {"length": 1, "buffers": [None], "children": [array]}
-    if depth == 63:
-        with dlw.from_arrow(Forged(type_, array)) as tensor:
-            assert tensor.shape == (1,) * 64
-            assert tensor.tobytes() == b"\x09"  # NumPy before 2 has 32 axes
-    else:
-        with pytest.raises(
-            BufferError, match=r"more than 63 levels deep.*64 dimensions"
-        ):
-            dlw.from_arrow(Forged(type_, array))
-
-
-@pytest.mark.parametrize("length", [1, 2, 9])
-@pytest.mark.parametrize("offset", [0, 3])
-def test_booleans_of_any_length(length, offset):
-    values = [i % 2 == 0 for i in range(length)]
-    array = {
-        "length": length,
-        "offset": offset,
-        "buffers": [None, bitmap(values, offset)],
-    }
-    with dlw.from_arrow(Forged(b"b", array)) as tensor:
-        assert tensor.numpy().tolist() == values

@@ -83,6 +83,57 @@ class Again:
             self.refused.append(str(error))
 
 
+def once_of(kind):
+    """A producer whose hook gives the same capsules each time, and that hook's name."""
+    producer = Forged(b"i", CHUNK, stream=kind == "stream")
+    once = producer._give() if kind == "array" else capsule(producer.stream)
+    return producer, once, f"__arrow_c_{kind}__"
+
+
+@pytest.mark.parametrize("run", THREADS)
+@pytest.mark.parametrize("kind", ["stream", "array"])
+def test_a_hook_that_takes_what_it_gives(kind, run):
+    """Here the inner call is the first one."""
+    producer, once, name = once_of(kind)
+    again = Again(producer, run, ["hook"])
+    setattr(producer, name, lambda *_: again("hook") or once)
+    with pytest.raises(BufferError, match=TAKEN):
+        dlw.from_arrow(producer)
+    assert again.got == [SIX.tolist()]
+    gc.collect()
+    assert producer.released == {"schema": 1, "array": 1, "stream": kind == "stream"}
+
+
+@pytest.mark.parametrize("_", range(20))
+@pytest.mark.parametrize("kind", ["stream", "array"])
+def test_three_threads_take_the_same(here, kind, _):
+    """The owner of a stream is in its callback until the others were refused."""
+    producer, once, name = once_of(kind)
+    setattr(producer, name, lambda *_: once)
+    others, got, refused = threading.Event(), [], []
+    together = threading.Barrier(3, timeout=60)
+    if kind == "stream":
+        producer.during = lambda place: others.wait(60)
+
+    def take():
+        together.wait()
+        try:
+            got.append(dlw.from_arrow(producer).numpy().tolist())
+        except BufferError as error:
+            refused.append(str(error))
+        if len(refused) == 2:
+            others.set()
+
+    threads = [threading.Thread(target=take) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    gc.collect()
+    assert (got, len(refused)) == ([SIX.tolist()], 2)
+    assert producer.released == {"schema": 1, "array": 1, "stream": kind == "stream"}
+
+
 STREAM_PLACES = ["get_schema", "get_next", "schema", "array", "stream"]
 
 
@@ -119,51 +170,6 @@ class TestStreams:
             dlw.from_arrow(producer)
         assert len(again.refused) == 1
         assert producer.released == {"schema": 1, "array": 0, "stream": 1}
-
-    @pytest.mark.parametrize("run", THREADS)
-    def test_a_hook_that_takes_the_same_stream(self, run):
-        """Here the inner call is the first one."""
-        producer = Forged(b"i", CHUNK, stream=True)
-        once = capsule(producer.stream)
-        again = Again(producer, run, ["hook"])
-
-        def hook(*_):
-            again("hook")
-            return once
-
-        producer.__arrow_c_stream__ = hook
-        with pytest.raises(BufferError, match=TAKEN):
-            dlw.from_arrow(producer)
-        assert again.got == [SIX.tolist()]
-        assert producer.released == {"schema": 1, "array": 1, "stream": 1}
-
-    @pytest.mark.parametrize("_", range(20))
-    def test_three_threads_take_one_stream(self, here, _):
-        """The owner is in its callback until the others were refused."""
-        producer = Forged(b"i", CHUNK, {**CHUNK}, stream=True)
-        once = capsule(producer.stream)
-        producer.__arrow_c_stream__ = lambda *_: once
-        others, got, refused = threading.Event(), [], []
-        together = threading.Barrier(3, timeout=60)
-        producer.during = lambda place: others.wait(60)
-
-        def take():
-            together.wait()
-            try:
-                got.append(dlw.from_arrow(producer).numpy().tolist())
-            except BufferError as error:
-                refused.append(str(error))
-            if len(refused) == 2:
-                others.set()
-
-        threads = [threading.Thread(target=take) for _ in range(3)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(60)
-        assert got == [[*SIX, *SIX]]
-        assert len(refused) == 2
-        assert producer.released == {"schema": 1, "array": 2, "stream": 1}
 
     def test_streams_within_streams(self):
         """At depth, each with a capsule of its own."""
@@ -243,45 +249,6 @@ class TestArrays:
         assert producer.released == {"schema": 1, "array": 1, "stream": 0}
 
     @pytest.mark.parametrize("run", THREADS)
-    def test_a_hook_that_takes_the_same_array(self, run):
-        producer = Forged(b"i", CHUNK)
-        once = producer._give()
-        again = Again(producer, run, ["hook"])
-
-        def hook(*_):
-            again("hook")
-            return once
-
-        producer.__arrow_c_array__ = hook
-        with pytest.raises(BufferError, match=TAKEN):
-            dlw.from_arrow(producer)
-        assert again.got == [SIX.tolist()]
-        gc.collect()
-        assert producer.released == {"schema": 1, "array": 1, "stream": 0}
-
-    def test_three_threads_take_one_array(self, here):
-        producer = Forged(b"i", CHUNK)
-        once = producer._give()
-        producer.__arrow_c_array__ = lambda *_: once
-        start, got, refused = threading.Barrier(3, timeout=60), [], []
-
-        def take():
-            start.wait()
-            try:
-                got.append(dlw.from_arrow(producer).numpy().tolist())
-            except BufferError as error:
-                refused.append(str(error))
-
-        threads = [threading.Thread(target=take) for _ in range(3)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(60)
-        gc.collect()
-        assert (got, len(refused)) == ([SIX.tolist()], 2)
-        assert producer.released == {"schema": 1, "array": 1, "stream": 0}
-
-    @pytest.mark.parametrize("run", THREADS)
     def test_a_release_that_uses_what_is_released(self, run):
         producer = Forged(b"i", CHUNK)
         t = dlw.from_arrow(producer)
@@ -338,27 +305,6 @@ class TestArrays:
         with pytest.raises(TypeError, match="not a request"):
             t.__arrow_c_array__(Request())
         assert t.released
-
-
-class TestInterrupts:
-    """What is no refusal comes through, and nothing else is asked then."""
-
-    @pytest.mark.parametrize(
-        "raised", [KeyboardInterrupt, MemoryError, GeneratorExit, SystemExit]
-    )
-    def test_hooks_that_are_interrupted(self, raised):
-        asked = []
-
-        class Both:
-            def __arrow_c_array__(self, requested_schema=None):
-                raise raised
-
-            def __arrow_c_stream__(self, requested_schema=None):
-                asked.append(1)
-
-        with pytest.raises(raised):
-            dlw.from_arrow(Both())
-        assert asked == []
 
 
 class Watcher:
@@ -430,32 +376,6 @@ def test_inspect_in_a_finalizer():
         assert report.elsewhere == waiting
     assert dlw.live_tensors() == 0
     assert reports or sys.version_info >= (3, 14) or IN_PYODIDE
-
-
-def test_a_stream_of_a_generator_that_is_entered_again():
-    """The way it was found: Python's generators behind a stream give one capsule."""
-    producer = Forged(b"i", CHUNK, stream=True)
-    once = capsule(producer.stream)
-    refused = []
-
-    class Column:
-        def __arrow_c_stream__(self, requested_schema=None):
-            return once
-
-    def chunks():
-        while True:
-            try:
-                dlw.from_arrow(Column())
-            except BufferError as error:
-                refused.append(str(error))
-            yield
-
-    source = chunks()
-    producer.during = lambda place: next(source) if place == "get_next" else None
-    with dlw.from_arrow(Column()) as t:
-        assert t.numpy().tolist() == SIX.tolist()
-    assert len(refused) == 2
-    assert producer.released == {"schema": 1, "array": 1, "stream": 1}
 
 
 def test_an_empty_stream_struct():
