@@ -76,74 +76,12 @@ test("strides and offsets that reach out of the array are refused", () => {
   padded.release();
 });
 
-test("memory that moves is looked up anew", () => {
-  const memory = new WebAssembly.Memory({ initial: 1 });
-  new Float32Array(memory.buffer, 64, 6).set(VALUES);
-  let released = 0;
-  const release = () => {
-    released++;
-  };
-  const place = { data: { memory, ptr: 64 }, flags: 1 };
-  const tensor = adopt(described({ version: [1, 7], ...place, release }));
-  assert.equal(tensor.readOnly, true);
-  const before = tensor.data;
-  memory.grow(1);
-  assert.equal(before.length, 0);
-  assert.deepEqual([...tensor.data], [...VALUES]);
-  const second = take(tensor);
-  tensor.release();
-  assert.equal(released, 0);
-  const { data } = second[EXCHANGE]();
-  assert.equal(data.memory, memory);
-  assert.equal(data.ptr, 64);
-  second.release();
-  assert.equal(released, 0, "the exchange that was not released");
-});
-
 /** A producer of float32 [2, 3] whose exchanges say `fields` otherwise, and that counts their ends. */
 function saying(fields) {
   const seen = { released: 0 };
   seen[EXCHANGE] = () => described({ release: () => void seen.released++, ...fields });
   return seen;
 }
-
-test("a version that is no pair of integers is refused, and nothing is touched (O6)", () => {
-  for (const version of [[1], [1, 0, 0], [1, "0"], [1, -1], [1, 0.5], ["1", 0], { 0: 1, 1: 0 }]) {
-    const x = saying({ version });
-    assert.throws(() => take(x), { name: "UnsupportedError", message: /version/ }, `${version}`);
-    assert.equal(x.released, 0);
-  }
-  for (const minor of [0, 1, 2, 99]) take(saying({ version: [1, minor] })).release();
-});
-
-test("an exchange without release() or flush() is refused by name (F10, F11)", () => {
-  for (const none of [undefined, null, 5, "release", {}]) {
-    const [endless, unready] = [saying({ release: none }), saying({ flush: none })];
-    assert.throws(() => take(endless), {
-      name: "UnsupportedError",
-      message: /release is .* function/,
-    });
-    assert.throws(() => take(unready), {
-      name: "UnsupportedError",
-      message: /flush is .* function/,
-    });
-    assert.equal(unready.released, 1);
-  }
-});
-
-test("flush and release are read once", () => {
-  const looks = { flush: 0, release: 0 };
-  const exchange = saying({})[EXCHANGE]();
-  for (const name of Object.keys(looks)) {
-    const get = () => {
-      looks[name]++;
-      return looks[name] === 1 ? () => {} : undefined;
-    };
-    Object.defineProperty(exchange, name, { get });
-  }
-  adopt(exchange).release();
-  assert.deepEqual(looks, { flush: 1, release: 1 });
-});
 
 test("a capacity that ends too early, or behind the data, is refused (S5)", () => {
   const memory = new WebAssembly.Memory({ initial: 1 });
@@ -167,32 +105,6 @@ test("a capacity that ends too early, or behind the data, is refused (S5)", () =
   assert.throws(() => take(saying({ ...strided, capacity: 3 })), { message: /capacity/ });
 });
 
-test("a tensor without elements lies nowhere: only its capacity is inside of data (S9)", () => {
-  const empty = { shape: [0, 3], data: new Float32Array(2) };
-  for (const place of [
-    { byteOffset: 0, capacity: 0 },
-    { byteOffset: 8, capacity: 0 },
-    { byteOffset: 4, capacity: 4 },
-    { byteOffset: 4096, capacity: 0 },
-    { byteOffset: 0, capacity: 0, data: new Uint8Array(0) },
-  ]) {
-    const tensor = take(saying({ ...empty, ...place }));
-    assert.deepEqual([tensor.shape, tensor.size, tensor.data.length], [[0, 3], 0, 0]);
-    tensor.release();
-  }
-  const beyond = saying({ ...empty, byteOffset: 4, capacity: 5 });
-  assert.throws(() => take(beyond), { name: "UnsupportedError", message: /capacity/ });
-});
-
-test("a CPU tensor with a gpu is refused (F2)", () => {
-  for (const gpu of [{}, 5, true]) {
-    const x = saying({ device: { type: 1, id: 0, gpu } });
-    assert.throws(() => take(x), { name: "UnsupportedError", message: /device\.gpu/ });
-    assert.equal(x.released, 1);
-  }
-  take(saying({ device: { type: 1, id: 0 } })).release();
-});
-
 test("elements of memory that moves may lie below ptr, and not below the memory (S1)", () => {
   const memory = new WebAssembly.Memory({ initial: 1 });
   new Float32Array(memory.buffer).set(VALUES, 4);
@@ -205,68 +117,6 @@ test("elements of memory that moves may lie below ptr, and not below the memory 
   x.release();
   const below = saying({ ...reversed, data: { memory, ptr: 16 } });
   assert.throws(() => take(below), { name: "UnsupportedError", message: /-4 to 20/ });
-});
-
-test("flag 4 says nothing of elements of whole bytes (F9)", () => {
-  const x = take(saying({ flags: 4 }));
-  assert.deepEqual([x.padded, [...x]], [false, [...VALUES]]);
-  const exchange = x[EXCHANGE]();
-  assert.equal(exchange.flags, 0);
-  exchange.release();
-  x.release();
-});
-
-test("flush() and release() may come back into the consumer (O7)", () => {
-  const before = liveTensors();
-  const inner = saying({});
-  const seen = [];
-  const outer = saying({
-    flush: () => seen.push(take(inner)),
-    release: () => seen.pop()?.release(),
-  });
-  const tensor = take(outer);
-  assert.deepEqual([...tensor], [...VALUES]);
-  tensor.release();
-  assert.equal(inner.released, 1);
-  // A release that releases the tensor once more, which is over by then.
-  let calls = 0;
-  const again = take(
-    saying({
-      release() {
-        calls++;
-        again.release();
-      },
-    }),
-  );
-  again.release();
-  assert.equal(calls, 1);
-  assert.equal(liveTensors(), before);
-});
-
-/** A consumer as version 1.0 knew them, which reads float32 of a typed array. */
-function oldConsumer(x) {
-  const exchange = x[EXCHANGE]({ versions: [1], device: null });
-  if (exchange.version[0] !== 1) throw new Error("another version");
-  const { shape, strides, data, byteOffset, flush, release } = exchange;
-  try {
-    assert.equal(strides, null);
-    flush();
-    const size = shape.reduce((a, b) => a * b, 1);
-    return [...new Float32Array(data.buffer, data.byteOffset + byteOffset, size)];
-  } finally {
-    release();
-  }
-}
-
-test("consumers of version 1.0 are served, and its producers taken", () => {
-  const tensor = matrix();
-  assert.deepEqual(oldConsumer(tensor), [...VALUES]);
-  const old = saying({ version: [1, 0] });
-  const taken = take(old);
-  assert.deepEqual(oldConsumer(taken), [...VALUES]);
-  taken.release();
-  tensor.release();
-  assert.equal(old.released, 1);
 });
 
 test("what is no producer is refused", () => {
@@ -294,19 +144,6 @@ test("our tensors answer the requests that those of others do", () => {
     assert.throws(() => take(x, { versions: [2] }), { name: "UnsupportedError" });
     assert.throws(() => take(x, { device: 3 }), { name: "TypeError" });
   }
-  tensor.release();
-});
-
-test("a request for a copy gets fresh memory, and says so", () => {
-  const tensor = matrix();
-  const exchange = tensor[EXCHANGE]({ copy: true });
-  assert.equal(exchange.flags, 2);
-  assert.notEqual(exchange.data.buffer, tensor.data.buffer);
-  exchange.release();
-  const copy = fit(tensor, { copy: true });
-  copy.data[0] = 9;
-  assert.equal(tensor.at(0, 0), 0);
-  copy.release();
   tensor.release();
 });
 
@@ -448,13 +285,6 @@ test("requests that make no sense are refused", () => {
   }
   tensor[EXCHANGE]({ what: 1, get unknown() { throw new Error("nobody asks"); } }).release(); // biome-ignore format: one line
   tensor.release();
-});
-
-test("one flush does for all exchanges", () => {
-  const [a, b] = [matrix(), matrix()];
-  const [x, y] = [a[EXCHANGE](), b[EXCHANGE]()];
-  assert.equal(x.flush, y.flush);
-  for (const held of [x, y, a, b]) held.release();
 });
 
 test("who can wait asks by the other method, where there is one", async () => {
