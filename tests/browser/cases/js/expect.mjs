@@ -5,7 +5,7 @@ const shown = (value) =>
     typeof v === "bigint" ? `${v}n` : ArrayBuffer.isView(v) ? [...v] : v,
   );
 
-export const isFirefox = /Firefox/.test(navigator.userAgent);
+export const isFirefox = /Firefox/.test(globalThis.navigator?.userAgent);
 
 /** Of the conformance suite's rules: a software GPU may have much to do. */
 export const PATIENCE = { timeoutMs: 120_000 };
