@@ -1,5 +1,6 @@
-// The exchange protocol on a GPU; each function is a test. The CPU is in tests/js.
-import { EXCHANGE, EXCHANGE_ASYNC, fit, take, takeAsync } from "/js/exchange/index.js";
+// The exchange protocol on a GPU; each function is a test. Its rules are tested by the suite of packages/exchange, on
+// this GPU, too.
+import { EXCHANGE, EXCHANGE_ASYNC, fit, takeAsync } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
 import { upload } from "../../libraries/libraries.mjs";
 import { counted, equal, ok, throws } from "./expect.mjs";
@@ -185,93 +186,4 @@ export async function libraries_find_the_pages_device({ library }) {
     made.destroy();
   }
   delete globalThis[PAGE];
-}
-
-export async function a_lie_is_found_out_and_released(context) {
-  const [device] = await twoDevices();
-  const x = upload(context, VALUES, device);
-  let released = 0;
-  const lying = (lie) => ({
-    [EXCHANGE]: () => {
-      const exchange = { ...x[EXCHANGE](), ...lie };
-      const { release } = exchange;
-      exchange.release = () => {
-        released++;
-        release();
-      };
-      return exchange;
-    },
-  });
-  const lies = [
-    [{ shape: [9] }, "UnsupportedError", /capacity is 32; at least 36 bytes/],
-    [{ shape: [9], capacity: 36 }, "UnsupportedError", /capacity is 36; at most 32 bytes/],
-    [{ strides: [-1] }, "UnsupportedError", /from byte -20 to 4; the GPUBuffer has 32/],
-    [{ capacity: 1 << 30 }, "UnsupportedError", /capacity/],
-    [{ flush: undefined }, "UnsupportedError", /flush is undefined/],
-    [{ byteOffset: -4 }, "UnsupportedError", /byteOffset is -4/],
-    [{ byteOffset: 0.5 }, "UnsupportedError", /byteOffset is 0.5/],
-    [{ strides: [2] }, "UnsupportedError", /capacity is 32; at least 44 bytes/],
-    [{ dtype: { code: 99, bits: 32, lanes: 1 } }, "UnsupportedError", /dtype is code 99/],
-    [{ dtype: { code: 2, bits: 32, lanes: 0 } }, "UnsupportedError", /lanes 0/],
-    [{ device: { type: 2, id: 0, gpu: null } }, "UnsupportedError", /device.type is 2/],
-    [
-      { device: { type: 15, id: 0, gpu: null } },
-      "UnsupportedError",
-      /device.gpu is null; the GPUDevice is needed/,
-    ],
-    [{ data: null }, "UnsupportedError", /data is null/],
-  ];
-  for (const [lie, name, message] of lies) {
-    released = 0;
-    await throws(() => take(lying(lie)), name, message);
-    equal(released, 1, `releases for ${JSON.stringify(lie)}`);
-  }
-  const later = { ...x[EXCHANGE](), version: [2, 0] };
-  const { release } = later;
-  later.release = () => {
-    released++;
-  };
-  await throws(() => take({ [EXCHANGE]: () => later }), "UnsupportedError", /version is 2,0/);
-  equal(released, 1, "not touched");
-  release();
-  x.release();
-}
-
-export async function faults_travel_by_the_protocol(context) {
-  const [device] = await twoDevices();
-  const source = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
-    @compute @workgroup_size(1) fn main() { y[0] = origin; }`;
-  const spoil = () => {
-    const y = upload(context, VALUES, device);
-    new webgpu.Kernel(device, source, { label: "spoils" }).run([y], { workgroups: 1 });
-    return y;
-  };
-  /** As another library sees it: by the protocol alone. */
-  const foreign = (x) => ({ [EXCHANGE]: (request) => ({ ...x[EXCHANGE](request) }) });
-  const y = spoil();
-  const taken = take(foreign(y));
-  const copy = fit(taken, { copy: true });
-  const again = take(foreign(copy));
-  for (const each of [again, copy, taken, y]) {
-    await throws(() => each.read(), "KernelError", /origin/);
-    await throws(() => each[EXCHANGE](), "KernelError", /origin/);
-    await throws(() => each[EXCHANGE_ASYNC]({ device: null }), "KernelError", /origin/);
-    each.release();
-  }
-  const other = upload(context, VALUES, device);
-  const fine = take(foreign(other));
-  equal([...(await fine.read())], [...VALUES], "others are unaffected");
-  fine.release();
-  other.release();
-}
-
-export async function a_gpu_tensor_cannot_be_posted(context) {
-  const [device] = await twoDevices();
-  const x = upload(context, VALUES, device);
-  await throws(() => x.transfer(), "UnsupportedError", /await read\(\)$/);
-  const { port1 } = new MessageChannel();
-  await throws(() => port1.postMessage(x), "UnsupportedError", /or read\(\)/);
-  await throws(() => structuredClone({ deep: [x] }), "UnsupportedError", /transfer\(\)|read\(\)/);
-  ok(!x.released, "nothing was lost");
-  x.release();
 }
