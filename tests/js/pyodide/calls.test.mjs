@@ -2,35 +2,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
-import { fakeDevice } from "../fake_device.mjs";
+import { loggedDevice } from "../fake_device.mjs";
 import { connected, DATA, since } from "./stand_in.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 
 function fakeGPU() {
-  const log = { dispatched: [], written: [], waited: 0 };
-  const pass = {
-    setPipeline() {},
-    setBindGroup() {},
-    dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
-    end() {},
-  };
-  const made = fakeDevice();
-  const gpu = {
-    ...made,
-    limits: {
-      ...made.limits,
-      maxTextureDimension2D: 64,
-      maxUniformBufferBindingSize: 1 << 16,
-      minUniformBufferOffsetAlignment: 256,
-    },
-    createCommandEncoder: () => ({ ...made.createCommandEncoder(), beginComputePass: () => pass }),
-    queue: {
-      submit() {},
-      writeBuffer: (_, ...rest) => log.written.push(rest),
-      onSubmittedWorkDone: async () => log.waited++,
-    },
-  };
+  const { gpu, log } = loggedDevice();
+  log.waited = 0;
+  Object.assign(gpu.limits, {
+    maxUniformBufferBindingSize: 1 << 16,
+    minUniformBufferOffsetAlignment: 256,
+  });
+  Object.assign(gpu.queue, {
+    writeBuffer: (_, ...rest) => log.written.push(rest),
+    onSubmittedWorkDone: async () => log.waited++,
+  });
   return { gpu, log };
 }
 

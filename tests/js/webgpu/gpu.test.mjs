@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/buffers/table.js";
+import { fakeDevice as idleDevice } from "../fake_device.mjs";
 
 const USAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 
@@ -19,32 +20,25 @@ function fakeBuffer(size = 64, usage = USAGE) {
 }
 
 function fakeDevice(label = "") {
+  const made = idleDevice();
   let lose;
   const lost = new Promise((resolve) => {
     lose = resolve;
   });
-  const limits = {
-    maxBufferSize: 1024,
-    minStorageBufferOffsetAlignment: 256,
-    maxStorageBufferBindingSize: 512,
-    maxComputeWorkgroupsPerDimension: 65535,
-  };
   return {
-    label,
-    limits,
-    lost,
-    lose,
-    made: [],
-    pushErrorScope() {},
-    popErrorScope: async () => null,
+    ...made,
+    ...{ label, lost, lose, made: [] },
+    limits: {
+      ...made.limits,
+      maxBufferSize: 1024,
+      maxStorageBufferBindingSize: 512,
+      maxComputeWorkgroupsPerDimension: 65535,
+    },
     createBuffer({ size, usage }) {
       this.made.push(fakeBuffer(size, usage));
       return this.made.at(-1);
     },
     createShaderModule: () => ({}),
-    createBindGroupLayout: () => ({}),
-    createPipelineLayout: () => ({}),
-    createComputePipeline: () => ({}),
     queue: {
       submit() {},
       writeBuffer() {
