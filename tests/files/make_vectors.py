@@ -5,7 +5,8 @@ build/vectors.json, which tests/js/open/files.test.mjs reads; tests/native/files
 A vector is {name, file (base64), options?, tensors? | error?}: what each tensor is, "" being the
 name of the only one, with its elements in row-major order (base64), or a pattern that what is said
 about it must match, in both languages, in at most 2000 characters. refused: tensors of the file that cannot be loaded, while the others
-can: what is known of each, and a pattern for the error. stdlib: what Python's zipfile may make of it as well, which
+can: what is known of each, and a pattern for the error. names: of the tensors, in the order of the file. numpys: NumPy wrote
+it, and what we write of its array is the same. stdlib: what Python's zipfile may make of it as well, which
 reads more than its directory, or less (true: nothing).
 
 A vector of a model is {name, files, error?}: the files of its folder by name, of which `model.index.json` is opened, and
@@ -44,9 +45,13 @@ def described(array, dtype=None):
 
 
 def good(name, file, tensors, **options):
-    VECTORS.append(
-        {"name": name, "file": coded(file), "options": options, "tensors": tensors}
-    )
+    vector = {"name": name, "file": coded(file), "options": options}
+    VECTORS.append(vector | {"tensors": tensors, "names": [*tensors]})
+
+
+def numpys(name, array):
+    good(name, saved(array), {"": described(array)})
+    VECTORS[-1]["numpys"] = True
 
 
 def bad(name, file, error, **options):
@@ -83,15 +88,15 @@ DTYPES = (
 )
 for dtype in [*DTYPES.split(), "complex64", "complex128"]:
     array = RNG.integers(0, 2, (3, 5)).astype(dtype)
-    good(f"npy of {dtype}", saved(array), {"": described(array)})
+    numpys(f"npy of {dtype}", array)
 for shape in [(), (0,), (1,), (3, 0, 2), (2, 3), (1, 2, 3, 4), (1,) * 32]:
-    array = RNG.random(shape).astype("f4")
-    good(
-        f"npy of shape {len(shape)}: {shape[:4]}", saved(array), {"": described(array)}
-    )
+    numpys(f"npy of shape {len(shape)}: {shape[:4]}", RNG.random(shape).astype("f4"))
 for shape in [(2, 3), (2, 3, 4), (1, 5), (0, 3), (7,)]:
-    array = np.asfortranarray(RNG.random(shape))
-    good(f"npy by columns {shape}", saved(array), {"": described(array)})
+    numpys(f"npy by columns {shape}", np.asfortranarray(RNG.random(shape)))
+for number in range(60):
+    shape = RNG.choice([0, 1, 1, 2, 3, 5], RNG.integers(5))
+    array = RNG.integers(0, 2, shape).astype(RNG.choice(DTYPES.split()))
+    numpys(f"npy, {number}", np.asfortranarray(array) if number % 2 else array)
 for version in [(1, 0), (2, 0), (3, 0)]:
     file = npy(dict_of(), TWO.tobytes(), version)
     good(f"npy of version {version}", file, {"": described(TWO)})
@@ -383,6 +388,19 @@ good(
     of(dict(reversed(header.items())), data),
     expected,
 )
+# Tensors without elements are at the places of others.
+for number in range(20):
+    facts, raw, at = {}, RNG.integers(0, 256, 30, "u1").tobytes(), 0
+    for i, count in enumerate(RNG.choice([0, 0, 1, 3], RNG.integers(1, 9)).tolist()):
+        facts[f"t{i}"] = fact("U8", [count], at, at + count)
+        at += count
+    shuffled = {key: facts[key] for key in RNG.permutation([*facts]).tolist()}
+    order = sorted(shuffled, key=lambda key: shuffled[key]["data_offsets"])
+    found = {
+        key: described(np.frombuffer(raw[slice(*facts[key]["data_offsets"])], "u1"))
+        for key in order
+    }
+    good(f"safetensors in any order, {number}", of(shuffled, raw[:at]), found)
 odd = {
     "": 0,
     "1": 1,
@@ -427,7 +445,8 @@ def refused(name, facts, data):
         if key != "a"
     }
     good(name, of(facts, data), {"a": a})
-    VECTORS[-1]["refused"] = found
+    order = sorted(facts, key=lambda key: facts[key]["data_offsets"])
+    VECTORS[-1] |= {"refused": found, "names": order}
 
 
 for tag, count, nbytes in [
@@ -828,6 +847,7 @@ VECTORS.append(
 # One array that cannot be read, beside one that can: its name, what is known of it, and why.
 def npz_refused(name, file, **known):
     good(name, file, {"a": a})
+    del VECTORS[-1]["names"]
     VECTORS[-1]["refused"] = {
         each: dict(zip(["dtype", "shape", "nbytes", "error"], facts, strict=True))
         for each, facts in known.items()

@@ -14,11 +14,12 @@ const { files: VECTORS } = JSON.parse(
 const bytesOf = (text) => new Uint8Array(Buffer.from(text, "base64"));
 
 /** {name: {dtype, shape, values}} of all that is in a file, but for what it may not give. */
-async function contents(bytes, options, refused = {}) {
+async function contents(bytes, options, refused = {}, names = undefined) {
   const opened = await open(bytes, options);
   if (!(opened instanceof TensorFile)) return { "": taken(opened) };
   const found = Object.create(null);
   try {
+    if (names) assert.deepEqual([...opened.names], names);
     for (const [name, { error, ...info }] of Object.entries(refused)) {
       assert.deepEqual(opened.info(name), info);
       const isNamed = ({ name: kind, message }) =>
@@ -79,12 +80,12 @@ for (const [name, header, error] of [
     );
   });
 
-for (const { name, file, options, tensors, refused, error } of VECTORS) {
+for (const { name, file, options, tensors, refused, names, error } of VECTORS) {
   test(name, async () => {
     const before = liveTensors();
     const bytes = bytesOf(file);
     if (tensors) {
-      const found = await contents(bytes, options, refused);
+      const found = await contents(bytes, options, refused, names);
       assert.deepEqual({ ...found }, { ...tensors });
     } else {
       await assert.rejects(
@@ -231,7 +232,7 @@ const LACKED = /^(uint4|bfloat16|float8)/;
 
 test("what is saved is what is opened", async () => {
   const before = liveTensors();
-  for (const { file, options, tensors, refused } of VECTORS) {
+  for (const { name, file, options, tensors, refused, numpys } of VECTORS) {
     const kept = Object.entries(tensors ?? {});
     if (!tensors || refused || kept.some(([, { dtype }]) => LACKED.test(dtype) && !options))
       continue;
@@ -251,12 +252,43 @@ test("what is saved is what is opened", async () => {
       if (LACKED.test(opened.dtype)) {
         await assert.rejects(save(opened), { name: "UnsupportedError" });
       } else {
-        assert.deepEqual(await contents(await save(opened)), tensors);
+        const blob = await save(opened);
+        assert.deepEqual(await contents(blob), tensors);
+        const bytes = new Uint8Array(await blob.arrayBuffer());
+        if (numpys) assert.deepEqual(bytes, bytesOf(file), name);
       }
       opened.release();
     }
   }
   assert.equal(liveTensors(), before);
+});
+
+test("views are saved by their elements, in the order that their memory has", async () => {
+  const whole = Tensor.fromTypedArray(
+    Int16Array.from({ length: 60 }, (_, i) => i),
+    {
+      shape: [3, 4, 5],
+    },
+  );
+  for (const [view, columns] of [
+    [whole.permute([2, 1, 0]), "True"],
+    [whole.permute([1, 0, 2]), "False"],
+    [whole.slice([null, null, 2], null, [null, null, -1]), "False"],
+    [whole.slice(null, [1, 2], [2, 2]), "False"],
+    [whole.slice(1, [1, 3]), "False"],
+    [whole.slice(null, 2, 3), "False"],
+  ]) {
+    const blob = await save(view);
+    assert.ok((await blob.text()).includes(`'fortran_order': ${columns},`), `${view.shape}`);
+    const file = await open(await save({ a: whole, view }));
+    for (const again of [await open(blob), await file.get("view")]) {
+      assert.deepEqual([again.shape, [...again]], [view.shape, [...view]]);
+      again.release();
+    }
+    file.close();
+    view.release();
+  }
+  whole.release();
 });
 
 test("one tensor of a dtype that this library lacks is refused alone", async () => {

@@ -295,33 +295,6 @@ def safetensors_of(facts, data):
 
 @with_safetensors
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_header_in_any_order_is_read_as_its_library_reads_it(seed):
-    """Tensors without elements before, between and behind others, at the same place."""
-    chance = random.Random(seed)
-    for _ in range(20):
-        facts, at = {}, 0
-        for i in range(chance.randrange(1, 8)):
-            shape = [chance.choice([0, 0, 1, 3])]
-            facts[str(i)] = fact_of_bytes("U8", shape, at, at + shape[0])
-            at += shape[0]
-        items = list(facts.items())
-        chance.shuffle(items)
-        data = safetensors_of(dict(items), chance.randbytes(at))
-        with run(dlw.open(data)) as file:
-            order = sorted(
-                facts,
-                key=lambda name: (
-                    facts[name]["data_offsets"],
-                    items.index((name, facts[name])),
-                ),
-            )
-            assert list(file) == order
-            for name, found in dict(safetensors.deserialize(data)).items():
-                assert file[name].tobytes() == bytes(found["data"])
-
-
-@with_safetensors
-@pytest.mark.parametrize("seed", SEEDS)
 def test_offsets_that_are_moved_are_refused_as_by_its_library(seed):
     chance = random.Random(seed)
     for _ in range(20):

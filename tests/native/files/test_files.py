@@ -79,7 +79,9 @@ def test_vector(vector, place):
             check_refused(source, file, vector["refused"])
             assert all_of(file, vector["tensors"]) == vector["tensors"]
     elif "tensors" in vector:
-        assert contents(source, **options) == vector["tensors"]
+        found = contents(source, **options)
+        assert found == vector["tensors"]
+        assert [*found] == vector["names"]
     else:
         error = vector["error"].replace("(?i)", "")
         with pytest.raises(BufferError, match=f"(?i){error}") as told:
@@ -184,6 +186,8 @@ def test_what_is_saved_is_what_is_opened(vector):
         data = saved(found)
         with io.BytesIO(data) as file:  # NumPy itself reads what we wrote
             array = np.load(file)
+        if "numpys" in vector:
+            assert data == base64.b64decode(vector["file"])
         assert array.tobytes() == found.tobytes()
         assert array.shape == found.shape
     assert contents(data) == vector["tensors"]
