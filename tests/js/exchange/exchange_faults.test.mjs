@@ -3,13 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import {
-  adopt,
-  EXCHANGE,
-  EXCHANGE_ASYNC,
-  take,
-  takeAsync,
-} from "../../../js/dist/exchange/index.js";
+import { EXCHANGE, EXCHANGE_ASYNC, take, takeAsync } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import { device } from "../array_device.mjs";
 import { described } from "./described.mjs";
@@ -47,28 +41,6 @@ function foreign(gpu, fields = {}) {
 
 const readOf = async (tensor) => [...(await tensor.read())];
 
-test("an exchange of elements that are well has no fault", async () => {
-  const gpu = device();
-  const x = uploaded(gpu);
-  const exchange = x[EXCHANGE]();
-  const { fault } = exchange; // F15: needs no `this`
-  assert.equal(fault(), null);
-  exchange.release();
-  x.release();
-});
-
-test("a pending fault is the exchange's, and outlives its hold", async () => {
-  const gpu = device();
-  const x = failing(gpu);
-  const exchange = x[EXCHANGE]();
-  const fault = exchange.fault();
-  exchange.release();
-  x.release();
-  const error = await fault;
-  assert.equal(error.name, "DeviceError");
-  assert.match(error.message, /the GPU does not like it/);
-});
-
 test("a fault that is known is thrown at the call, and nothing is held", async () => {
   const gpu = device();
   const x = failing(gpu);
@@ -81,76 +53,6 @@ test("a fault that is known is thrown at the call, and nothing is held", async (
   x.write(VALUES); // over all of it
   x[EXCHANGE]().release();
   x.release();
-});
-
-test("a pending fault is raised by who took the tensor, from another copy of the library too", async () => {
-  const gpu = device();
-  const x = failing(gpu);
-  // As another copy sees it: by the protocol alone.
-  const taken = take({ [EXCHANGE]: (request) => ({ ...x[EXCHANGE](request) }) });
-  const again = take({ [EXCHANGE]: (request) => ({ ...taken[EXCHANGE](request) }) });
-  await assert.rejects(again.read(), { name: "DeviceError", message: /does not like it/ });
-  await assert.rejects(taken.read(), /does not like it/);
-  for (const each of [x, taken, again]) each.release();
-});
-
-test("what a foreign producer reports is raised as it is", async () => {
-  const gpu = device();
-  const reported = Object.assign(new Error("its shader"), { name: "ShaderError" });
-  for (const fault of [async () => reported, () => Promise.reject(reported)]) {
-    const x = foreign(gpu, { fault });
-    const taken = take(x);
-    await assert.rejects(taken.read(), reported);
-    taken.release();
-    assert.equal(x.released, 1);
-  }
-  for (const cause of ["a text", {}, 5, true, { message: 5 }, 0, "", false]) {
-    const odd = take(foreign(gpu, { fault: async () => cause }));
-    await assert.rejects(odd.read(), { name: "DeviceError", cause });
-    odd.release();
-  }
-});
-
-test("a producer that reports none is read", async () => {
-  const gpu = device();
-  const none = [
-    null,
-    undefined,
-    () => null,
-    async () => null,
-    async () => undefined,
-    () => undefined,
-  ];
-  for (const fault of none) {
-    const taken = take(foreign(gpu, { fault }));
-    assert.deepEqual(await readOf(taken), [1, 2, 3, 4]);
-    taken.release();
-  }
-});
-
-test("fault() is called once, after flush(), and before anything can be released", () => {
-  const gpu = device();
-  const seen = [];
-  const fields = {
-    flush: () => seen.push("flush"),
-    fault: () => seen.push("fault") && null,
-    release: () => seen.push("release"),
-  };
-  take(foreign(gpu, fields)).release();
-  assert.deepEqual(seen, ["flush", "fault", "release"]);
-});
-
-test("what fault() throws is passed on, and the hold ended", () => {
-  const gpu = device();
-  const error = new Error("known by now");
-  const x = foreign(gpu, {
-    fault() {
-      throw error;
-    },
-  });
-  const before = liveTensors();
-  assert.throws(() => take(x), error);
-  assert.deepEqual([x.released, liveTensors()], [1, before]);
 });
 
 test("a fault that is no function is refused; version 1.0 had none, whatever is there", async () => {
@@ -217,20 +119,6 @@ test("a fault that another library asked for is told by that alone", async (cont
   x.release();
 });
 
-test("a fault comes through a library that asks ours itself", async () => {
-  const gpu = device();
-  const x = failing(gpu);
-  const taken = take({
-    [EXCHANGE](request) {
-      const exchange = x[EXCHANGE](request);
-      const data = gpu.createBuffer({ size: 16, usage: 128 | 4 | 8 }); // its own buffer
-      return { ...exchange, data };
-    },
-  });
-  await assert.rejects(taken.read(), /does not like it/);
-  for (const each of [x, taken]) each.release();
-});
-
 test("what a producer reports ends with its next report, what we know does not", async () => {
   const gpu = device();
   const error = new Error("its shader");
@@ -257,15 +145,6 @@ test("what a producer reports ends with its next report, what we know does not",
   assert.equal(x.released, 5);
 });
 
-test("a CPU tensor has no pending fault (F15)", () => {
-  const gpu = device();
-  const cpu = { device: { type: 1, id: 0, gpu: null }, data: VALUES.slice() };
-  const x = foreign(gpu, { ...cpu, fault: async () => null });
-  assert.throws(() => take(x), { name: "UnsupportedError", message: /fault/ });
-  assert.equal(x.released, 1);
-  take(foreign(gpu, { ...cpu, fault: () => null })).release();
-});
-
 test("requests of a lost device's tensors are DeviceLostError, and held exchanges end", async () => {
   const gpu = device();
   const x = uploaded(gpu);
@@ -289,17 +168,6 @@ test("requests of a lost device's tensors are DeviceLostError, and held exchange
   assert.equal(theirs.released, 3);
 });
 
-test("elements that a version 1.0 producer hands out are taken, and adopted", async () => {
-  const gpu = device();
-  const x = foreign(gpu, { version: [1, 0] });
-  const taken = take(x);
-  const adopted = adopt(x[EXCHANGE]());
-  assert.deepEqual([await readOf(taken), await readOf(adopted)], [[...VALUES], [...VALUES]]);
-  taken.release();
-  adopted.release();
-  assert.equal(x.released, 2);
-});
-
 test("a tensor without elements lies nowhere in its buffer (S9)", async () => {
   const gpu = device();
   for (const [byteOffset, capacity] of [
@@ -319,15 +187,6 @@ test("a tensor without elements lies nowhere in its buffer (S9)", async () => {
     { byteOffset: 17, capacity: 1 },
   ]) {
     const x = foreign(gpu, { shape: [0, 3], ...beyond });
-    assert.throws(() => take(x), { name: "UnsupportedError", message: /capacity/ });
-    assert.equal(x.released, 1);
-  }
-});
-
-test("a capacity that is false is refused on a GPU as well (S5)", () => {
-  const gpu = device();
-  for (const capacity of [0, 15, 17, 1e9]) {
-    const x = foreign(gpu, { capacity });
     assert.throws(() => take(x), { name: "UnsupportedError", message: /capacity/ });
     assert.equal(x.released, 1);
   }
