@@ -1,4 +1,5 @@
 // The public names: a change here is a change for users, and goes into the changelog.
+// Looks inside: classes that the public names hand out and do not export.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";

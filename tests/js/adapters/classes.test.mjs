@@ -1,5 +1,6 @@
 // Libraries that keep elements in an array of another class than their dtype has: the values are
 // the library's own, and so is the dtype.
+// Looks inside: dtype.js lists the dtypes: each one is tried.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { WebGPUBackend } from "../../../build/libraries/node_modules/@tensorflow/tfjs-backend-webgpu/dist/tf-backend-webgpu.node.js";

@@ -1,5 +1,6 @@
 // A Tensor where JavaScript or a library wants an array, a number or a string: its elements, or an error
 // that says what to do instead.
+// Looks inside: watch.js is what connect() turns on with debug, here without Pyodide.
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { describe, test } from "node:test";

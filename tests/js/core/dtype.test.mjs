@@ -1,4 +1,5 @@
 // The dtype table and the reading of single elements.
+// Looks inside: no public name has the packed form, nor the number of bits.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

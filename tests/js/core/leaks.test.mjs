@@ -1,4 +1,5 @@
 // The net under forgotten tensors, which connect(pyodide, { debug: true }) spreads.
+// Looks inside: watch.js is what that option turns on, here without Pyodide.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";

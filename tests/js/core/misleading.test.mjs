@@ -1,5 +1,6 @@
 // Wrong lines that people write, and the words that the error must have; the Python of the same rows runs in
 // tests/native/tensor/test_misleading.py.
+// Looks inside: the rows name readers that the public names reach with a file or a GPU alone.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

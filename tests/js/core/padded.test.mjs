@@ -1,5 +1,6 @@
 // Packed and padded elements of one sub-byte dtype: equal by name, different in memory. The model
 // is a list of numbers; every byte of the target is compared, those of neighbours included.
+// Looks inside: no public name makes padded elements but by an exchange.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dtypeNamed, dtypeOfTriple, dtypes } from "../../../js/dist/core/dtype.js";

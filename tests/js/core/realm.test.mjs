@@ -1,5 +1,6 @@
 // A copy of the library in a realm where another version was first. A file of its own: nothing of it may be
 // loaded before.
+// Looks inside: two copies of realm.js stand for two versions of the library.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

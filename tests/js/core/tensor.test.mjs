@@ -1,4 +1,5 @@
 // Tensors over arrays that JS owns: no Pyodide, no GPU.
+// Looks inside: dtype.js lists the dtypes: each one is tried.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";

@@ -1,5 +1,6 @@
 // Pyodide's memory and the calls of the C core, by a stand-in for Pyodide (stand_in.mjs). The real one:
 // pyodide.test.mjs.
+// Looks inside: the parts are tried without Pyodide, which hides the bytes that they read.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";

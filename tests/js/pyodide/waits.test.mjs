@@ -1,4 +1,5 @@
 // What Python waits for, with a function of the test's in place of Pyodide's, which suspends.
+// Looks inside: who suspends is the test, in the place of Pyodide.
 import assert from "node:assert/strict";
 import process from "node:process";
 import { test } from "node:test";

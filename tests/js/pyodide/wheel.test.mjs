@@ -1,4 +1,5 @@
 // Which wheels connect() takes, and what it says of the others. tests/package has the tarball's own.
+// Looks inside: what connect() turned on (net), and which wheel belongs to this build.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";

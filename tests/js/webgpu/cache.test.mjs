@@ -1,13 +1,13 @@
 // Which calls of a kernel are checked and have error scopes, and which are cached. The device is a fake
 // that counts scopes and answers them when a test says so. On real devices cache_cases.mjs (in
 // tests/browser/cases/js) compares cached calls with checked ones.
+// Looks inside: whether a call was checked shows in counts and states of buffers alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { emptyOnDevice } from "../../../js/dist/webgpu/buffers/buffers.js";
+import { emptyOn } from "../../../js/dist/internal.js";
 import { useDevice } from "../../../js/dist/webgpu/device/device.js";
 import { keyOf } from "../../../js/dist/webgpu/kernels/cache.js";
 import "../../../js/dist/webgpu/lazy.js"; // errors are explained within a turn
@@ -199,7 +199,7 @@ test("after an error of the device a number is written where the bind group has 
 test("buffers that are being made are watched until they are there", async () => {
   const device = watching();
   const kernel = await compiled(device);
-  const x = emptyOnDevice(useDevice(device.gpu), [20_000], dtypeNamed("float32"));
+  const x = emptyOn(device.gpu, [20_000], "float32");
   const run = () => device.scopes(() => kernel.run([x, 1], { workgroups: 1 }));
   assert.deepEqual([run(), run()], [1, 1]);
   await device.answer();
@@ -339,8 +339,7 @@ test("a formula's cached call has the same options, and numbers that fit", async
   const device = watching();
   const { gpu } = device;
   gpu.features.add("shader-f16");
-  const shaped = (shape, dtype = "float32") =>
-    emptyOnDevice(useDevice(gpu), shape, dtypeNamed(dtype));
+  const shaped = (shape, dtype = "float32") => emptyOn(gpu, shape, dtype);
   const [x, y] = [shaped([2, 3]), shaped([3])];
   const z = y.reshape([1, 3]);
   const sum = new webgpu.ReductionKernel(gpu, {

@@ -1,5 +1,6 @@
 // The WGSL around formulas. Python's is compared with this one by tests/fuzz/twins, and that it
 // computes what it should by the cases of kernels in tests/browser/cases.
+// Looks inside: the text of a shader, which the public names run and do not show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";

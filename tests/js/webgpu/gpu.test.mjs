@@ -1,5 +1,6 @@
 // The table of GPU buffers and the errors around devices. The devices are fakes: what a GPU
 // does is tested in Chromium (tests/browser), these are the paths where none is asked.
+// Looks inside: holds of a handle are counted, which only the table of buffers knows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";

@@ -1,10 +1,10 @@
 // What a kernel asks of the GPU: workgroups, bindings, and which bind groups it keeps. The device is a fake
 // that notes calls; what a GPU makes of them is tested in tests/browser.
+// Looks inside: what may have been written, and which outcome an extent has, shows in the table alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { emptyOnDevice } from "../../../js/dist/webgpu/buffers/buffers.js";
+import { emptyOn } from "../../../js/dist/internal.js";
 import { addSlot, extentOf, slotOf, table } from "../../../js/dist/webgpu/buffers/table.js";
 import { useDevice } from "../../../js/dist/webgpu/device/device.js";
 import { notRun, Settling } from "../../../js/dist/webgpu/errors/errors.js";
@@ -171,7 +171,7 @@ test("an idle buffer is cleared only where it was written", () => {
   const { gpu } = loggedDevice();
   const cleared = [];
   gpu.queue.writeBuffer = (_, at, __, ___, size) => cleared.push([at, size]);
-  const empty = () => emptyOnDevice(useDevice(gpu), [10], dtypeNamed("float32"));
+  const empty = () => emptyOn(gpu, [10], "float32");
   const clearedAfter = (use) => {
     const tensor = empty();
     const { buffer } = slotOf(tensor._managed.handle);
@@ -285,7 +285,7 @@ test("the last axes of a tensor are whole elements of the shader's array", () =>
     const wgsl = `${structs} @group(0) @binding(0) var<storage, read> x: ${type};
       @compute @workgroup_size(1) fn main() {}`;
     const run = (shape, check) => {
-      const tensor = emptyOnDevice(useDevice(gpu), shape, dtypeNamed(dtype));
+      const tensor = emptyOn(gpu, shape, dtype);
       new webgpu.Kernel(gpu, wgsl, { check }).run([tensor], { workgroups: 1 });
     };
     for (const shape of taken) run(shape);
@@ -352,7 +352,7 @@ test("a full table of GPU tensors is an error, and no handle of another", () => 
       name: "DLPackError",
       message: `more than ${most - 257} GPU tensors at once`,
     });
-    const make = () => emptyOnDevice(record, [4], dtypeNamed("float32"));
+    const make = () => emptyOn(gpu, [4], "float32");
     assert.throws(make, { name: "DLPackError" });
     assert.equal(record.pool.idleBytes, 16, "its buffer is reused");
   } finally {

@@ -1,4 +1,5 @@
 // The pool of idle buffers by itself: which it hands out, which it destroys, and when.
+// Looks inside: which idle buffer is destroyed when cannot be seen through tensors without a GPU.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { IdlePool } from "../../../js/dist/webgpu/buffers/pool.js";

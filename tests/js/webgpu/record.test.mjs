@@ -1,5 +1,6 @@
 // The record of a GPUBuffer by itself: what is known of which bytes, and records of copies of the
 // library that are older or newer. What a GPU does is tested in tests/browser/cases/js/record_cases.mjs.
+// Looks inside: records of older and newer copies of the library are made by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";

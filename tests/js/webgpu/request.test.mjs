@@ -1,5 +1,6 @@
 // Requests of devices: what an adapter is asked for, and which devices are reused. The adapter is a fake;
 // tests/browser has the real one.
+// Looks inside: the one request that runs is counted, which requestDevice() hides.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { webgpu } from "../../../js/dist/index.js";

@@ -1,5 +1,6 @@
 // The table of handles replays the sequences of its model, tests/handles/model.py: tables of 16 slots
 // and 8 generations.
+// Looks inside: the model is of the table itself, with 16 slots in place of 2 ** 20.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

@@ -1,5 +1,6 @@
 // Uploads and readbacks as the queue sees them: what is written from where, and that no error
 // leaves anything mapped, held or unreported. The GPU is a fake; Chromium has the real one.
+// Looks inside: offsets, padding and rows are asked for, which the public names choose themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dtypeNamed } from "../../../js/dist/core/dtype.js";

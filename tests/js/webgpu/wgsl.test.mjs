@@ -1,4 +1,5 @@
 // What a kernel's source declares. Python's reader is compared with this one by tests/fuzz/twins.
+// Looks inside: what was read of a source, which a Kernel uses and does not show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseShader, withLines } from "../../../js/dist/webgpu/kernels/wgsl.js";
