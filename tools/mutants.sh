@@ -4,7 +4,7 @@
 set -euo pipefail
 what=$1 file=$2 tests=$3 count=${4:-50}
 root=$PWD copy=$PWD/build/mutants/$1
-[ -n "$tests" ] || { echo "CONTRIBUTING.md lists no tests for $file: name folders, TESTS='tests/js/core …'" >&2; exit 1; }
+[ -n "$tests" ] || { echo "tools/make/tests_of.txt lists no tests for $file: name folders, TESTS='tests/js/core …'" >&2; exit 1; }
 rm -rf "$copy" && mkdir -p "$copy"
 
 # Paths of tests are relative to the project's root.

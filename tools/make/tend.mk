@@ -41,10 +41,10 @@ fix: $(VENV) $(NPM)
 	build/venv/bin/ruff format
 	$(NODE_BIN)/biome check --write
 
-# The folders of tests that CONTRIBUTING.md's table has for the files in $(1).
+# The folders of tests that tests_of.txt has for the files in $(1).
 define folders_of
-sed -nE 's/^\| `([a-z_/.]+)` \| `((packages/.+/)?tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
-  ! grep -q "^$$source" <<<"$(1)" || echo "$$tests"; done | tr -d '`' | xargs -n1 | sort -u
+grep -v '^#' tools/make/tests_of.txt | while read -r source tests; do
+  ! grep -q "^$$source" <<<"$(1)" || echo "$$tests"; done | xargs -n1 | sort -u
 endef
 
 # The tests of the folders whose sources or tests differ from main.
