@@ -1,10 +1,9 @@
 """Builds and checks releases, which anyone can reproduce.
 
-release.py versions [--tag v1.2.3]   check that all files have the same version
-release.py address ADDRESS           set the project's address
-release.py build OUT                 all files of a release into OUT, from `make package`'s
-release.py compare A B               check that both folders have the same bytes
-release.py install OUT               check that the files in OUT install on their own, and work
+release.py version [--tag v1.2.3]   check the version's section in CHANGELOG.md, and a tag
+release.py address ADDRESS          set the project's address
+release.py build OUT                all files of a release into OUT, from `make package`'s
+release.py install OUT              check that the files in OUT install on their own, and work
 
 Workflows use only these commands, through make.
 """
@@ -21,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,59 +39,27 @@ class ReleaseError(Exception):
 # --- versions -----------------------------------------------------------------------------
 
 
-def versions(root: Path) -> dict[str, str]:
-    """The version in each file that has it."""
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    package = json.loads((root / "package.json").read_text())
-    lock = json.loads((root / "package-lock.json").read_text())
-    module = (root / "py/dlpack_web/__init__.py").read_text()
-    citation = (root / "CITATION.cff").read_text()
-    script = (root / "js/src/pyodide/generated.ts").read_text()
-    packages = {
-        file.relative_to(root).as_posix(): _said(
-            '^(?:version = |  "version": )"(.+)",?$', file.read_text()
-        )
-        for kind in ("pyproject.toml", "package.json")
-        for file in root.glob(f"packages/*/{kind}")
-    }
-    return packages | {
-        "pyproject.toml": project["version"],
-        "package.json": package["version"],
-        "package-lock.json": lock["packages"][""]["version"],
-        "dlpack_web.__version__": _said(r'^__version__ = "(.+)"$', module),
-        "CITATION.cff": _said(r"^version: (.+)$", citation),
-        "VERSION of wheel.ts": _said(r'VERSION = "(.+)"', script),
-        "the wheel of wheel.ts": _said(r"dlpack_web-([^-]+)-", script),
-    }
-
-
-def _said(pattern: str, text: str) -> str:
-    return "".join(re.findall(pattern, text, re.MULTILINE))
-
-
-def check_versions(root: Path, tag: str | None = None) -> str:
-    """The version, if all agree; with a tag, also checks what a release needs."""
-    found = versions(root)
-    version = found["pyproject.toml"]
-    if set(found.values()) != {version}:
-        told = ", ".join(f"{place} says {number}" for place, number in found.items())
-        raise ReleaseError(f"the versions differ, run `make generate`: {told}")
-    sections = re.findall(
-        r"^## (.+)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE
+def check_version(root: Path, tag: str | None = None) -> str:
+    """The version in pyproject.toml, which `make generate` writes into all other files; with a tag,
+    also checks what a release needs."""
+    version = str(
+        tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
     )
+    changes = (root / "CHANGELOG.md").read_text()
+    first = changes.partition("\n## ")[2].partition("\n")[0]
     if tag is None:
-        if not sections or sections[0].split()[0] not in ("Unreleased", version):
+        if first.partition(" ")[0] not in ("Unreleased", version):
             raise ReleaseError(
-                f"CHANGELOG.md begins with neither Unreleased nor {version}: {sections[:1]}"
+                f"CHANGELOG.md begins with neither Unreleased nor {version}: {first!r}"
             )
         return version
     if tag != f"v{version}":
-        raise ReleaseError(f"the tag {tag} is not v{version}, the version in the files")
-    dated = rf"{re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)"
-    if not sections or not re.fullmatch(dated, sections[0]):
         raise ReleaseError(
-            f"CHANGELOG.md must begin with '## {version} (YYYY-MM-DD)', not with "
-            f"'## {sections[0] if sections else ''}'"
+            f"the tag {tag} is not v{version}, the version in pyproject.toml"
+        )
+    if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)", first):
+        raise ReleaseError(
+            f"CHANGELOG.md must begin with '## {version} (YYYY-MM-DD)', not with '## {first}'"
         )
     if address(root) == UNSETTLED:
         raise ReleaseError(
@@ -141,7 +107,8 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
 def build(out: Path) -> None:
     """sdist, the wheels for Pyodide, this machine and Windows, the npm package, those of the
     packages beside them, an SBOM, sums."""
-    version = check_versions(ROOT)
+    version = check_version(ROOT)
+    run(sys.executable, "tools/generate.py", "--check")
     changed = run("git", "status", "--porcelain").strip()
     if changed:
         raise ReleaseError(
@@ -164,13 +131,11 @@ def build(out: Path) -> None:
         work = Path(folder)
         source = build_sdist(work)
         normalise(source, out / source.name)
-        run(
-            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"),
-            *("--no-build-isolation", "--wheel-dir", work / "wheels"),
-            out / source.name,
-            SOURCE_DATE_EPOCH=str(LONG_AGO),
-            CFLAGS="-g0",  # the folder differs each time
-        )
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+        command += ["--no-build-isolation", "--wheel-dir", str(work / "wheels")]
+        # Without debug information, which has the folder's name.
+        source_date = str(LONG_AGO)
+        run(*command, out / source.name, SOURCE_DATE_EPOCH=source_date, CFLAGS="-g0")
         (native,) = (work / "wheels").iterdir()
         shutil.copyfile(native, out / native.name)
         run(ROOT / "build/libs/bin/python", WINDOWS, native, out)
@@ -189,10 +154,8 @@ def build_sdist(work: Path) -> Path:
     # The wheels' JavaScript is built, and is one of their inputs.
     script = "py/dlpack_web/_bridge.js"
     shutil.copyfile(ROOT / script, tree / script)
-    run(
-        *(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir"),
-        *(work / "sdist", tree),
-    )
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation"]
+    run(*command, "--outdir", work / "sdist", tree)
     (made,) = (work / "sdist").iterdir()
     return made
 
@@ -220,12 +183,8 @@ def normalise(source: Path, target: Path) -> None:
 def sbom() -> dict[str, object]:
     """CycloneDX from npm, with all runtime dependencies and without the time, place and
     tools of its making."""
-    made = json.loads(
-        run(
-            *("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev"),
-            *("--omit", "optional", "--package-lock-only"),
-        )
-    )
+    command = ["npm", "sbom", "--sbom-format=cyclonedx", "--package-lock-only"]
+    made = json.loads(run(*command, "--omit=dev", "--omit=optional"))
     made.pop("serialNumber", None)
     for fact in ("timestamp", "tools"):
         made["metadata"].pop(fact, None)
@@ -240,31 +199,6 @@ def sha256(file: Path) -> str:
 # --- checking -----------------------------------------------------------------------------
 
 
-def compare(a: Path, b: Path) -> None:
-    """Both have the same files with the same bytes, which match the checksums."""
-    names = [sorted(file.name for file in folder.iterdir()) for folder in (a, b)]
-    if names[0] != names[1]:
-        raise ReleaseError(f"{a} has {names[0]}, {b} has {names[1]}")
-    differ = [name for name in names[0] if sha256(a / name) != sha256(b / name)]
-    if differ:
-        raise ReleaseError(f"two builds differ in: {', '.join(differ)}")
-    for folder in (a, b):
-        check_sums(folder)
-
-
-def check_sums(out: Path) -> None:
-    told = dict(read_sums(out))
-    there = {file.name: sha256(file) for file in out.iterdir() if file.name != SUMS}
-    if told != there:
-        raise ReleaseError(f"{out / SUMS} does not match the files beside it")
-
-
-def read_sums(out: Path) -> Iterator[tuple[str, str]]:
-    for line in (out / SUMS).read_text().splitlines():
-        digest, name = line.split("  ")
-        yield name, digest
-
-
 SCRIPT = """
 import { Tensor } from "dlpack-web";
 import { Tensor as Same } from "dlpack-web/core";
@@ -276,8 +210,8 @@ tensor.release();
 
 def install(out: Path) -> None:
     """Installs with pip and npm, each in an empty folder and without a network."""
-    check_sums(out)
-    version = check_versions(ROOT)
+    run("sha256sum", "--quiet", "--check", SUMS, cwd=out)
+    version = check_version(ROOT)
     elsewhere = ("wasm32", "win_")
     wheels = [
         file
@@ -289,16 +223,15 @@ def install(out: Path) -> None:
         fresh = Path(folder)
         run(sys.executable, "-m", "venv", fresh / "venv")
         python = fresh / "venv" / "bin" / "python"
-        pip = [
-            str(python),
+        pip: list[str | Path] = [
+            python,
             "-m",
             "pip",
             "install",
             "--quiet",
-            "--no-index",
-            "--no-deps",
+            "--disable-pip-version-check",
         ]
-        run(*pip, "--disable-pip-version-check", *wheels, cwd=fresh)
+        run(*pip, "--no-index", "--no-deps", *wheels, cwd=fresh)
         told = run(python, SMOKE, cwd=fresh).strip()
         if told != version:
             raise ReleaseError(f"{native.name} has the version {told}, not {version}")
@@ -312,24 +245,19 @@ def install(out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("versions").add_argument("--tag")
+    commands.add_parser("version").add_argument("--tag")
     commands.add_parser("address").add_argument("address")
     commands.add_parser("build").add_argument("out", type=Path)
-    both = commands.add_parser("compare")
-    both.add_argument("a", type=Path)
-    both.add_argument("b", type=Path)
     commands.add_parser("install").add_argument("out", type=Path)
     given = parser.parse_args()
     try:
-        if given.command == "versions":
-            print(check_versions(ROOT, given.tag or None))
+        if given.command == "version":
+            print(check_version(ROOT, given.tag or None))
         elif given.command == "address":
             move(given.address)
         elif given.command == "build":
             build(given.out)
             print((given.out / SUMS).read_text(), end="")
-        elif given.command == "compare":
-            compare(given.a, given.b)
         else:
             install(given.out)
     except ReleaseError as error:

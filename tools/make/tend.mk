@@ -122,11 +122,11 @@ release-files: package $(LIBS)
 
 # A clone gives the same bytes, and what was made installs where nothing else is.
 release-check: release-files
-	@$(PYTHON) tools/release.py versions --tag=$(TAG)
+	@$(PYTHON) tools/release.py version --tag=$(TAG)
 	rm -rf build/release
 	git clone --quiet . build/release
 	$(MAKE) --no-print-directory -C build/release release WHAT=
-	$(PYTHON) tools/release.py compare dist/release build/release/dist/release
+	diff --recursive dist/release build/release/dist/release
 	$(PYTHON) tools/release.py install dist/release
 	rm -rf build/release
 
