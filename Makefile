@@ -1,5 +1,5 @@
 # Everything is set up on the way, and only what changed is done again. Nothing outside of this
-# folder is touched, except the download cache (${XDG_CACHE_HOME:-~/.cache}/dlpack-web) and, when
+# folder is touched, except the caches of pip and npm and, when
 # programs are missing and apt can be used, Debian's packages of those. tools/make has the rules.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -34,7 +34,7 @@ fix: ## formats and repairs what tools can repair
 locks: ## tools/requirements/*.txt from *.in, with the hashes of all files
 tables: ## tables of what suites found, WHAT=interop|arrays|onnxruntime|foreign
 release: ## dist/release: all files of a release (WHAT=check TAG=v1.2.3: made twice and installed; WHAT=site)
-clean: ## removes everything that was built; downloads stay in the cache
+clean: ## removes everything that was built
 
 .PHONY: $(shell sed -nE 's/^([a-z-]+): \#\# .*/\1/p' Makefile)
 include $(patsubst %,tools/make/%.mk,names setup build suites tend)
