@@ -77,7 +77,7 @@ sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
   "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
 endef
 
-INPUTS_js := $(LIBRARIES) $(EXAMPLE) $(VECTORS) $(DAWN) whole-site
+INPUTS_js := $(LIBRARIES) $(EXAMPLE) $(VECTORS) $(DAWN) $(if $(WHOLE),whole-site,site)
 define RUN_js
 tools/need.sh libvulkan swiftshader && export WEBGPU=required || $(NO_SWIFTSHADER)
 node --test $$(find tests/js $(wildcard packages/*/tests/js) -name '*.test.mjs')
