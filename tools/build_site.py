@@ -57,8 +57,7 @@ def contents() -> dict[str, Path]:
         parts[name] = without_bundler if without_bundler.is_dir() else built
     parts["wheel"] = ROOT / "dist"
     parts["dist"] = ROOT / "dist"  # where modules of packages find their wheels
-    for name in ("calls", "measure", "paths"):  # of the bench, for the page "Your GPU"
-        parts[f"bench/{name}.mjs"] = ROOT / "tests" / "bench" / f"{name}.mjs"
+    parts["bench"] = ROOT / "tests" / "bench" / "rows"  # for the page "Your GPU"
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )

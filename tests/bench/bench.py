@@ -1,10 +1,9 @@
-"""Measure us, today's ways and the floor side by side: in one page of headless Chromium,
-in Node what needs no GPU and, what is only Python, in this CPython as well.
+"""Measure us, today's ways and the floor side by side: in one page of headless Chromium and, if a
+row is only Python, in this CPython as well.
 
-Writes build/bench.json (one row for each path, way and size) and build/bench.md; a whole
-run writes tests/bench/RESULTS.md and results.svg, too.
-Every row's result was checked. Only ratios within one run mean
-anything: the machine's load and its (software) GPU differ from run to run.
+Writes build/bench.json (one row for each path, way and size) and build/bench.md; a whole run writes
+tests/bench/RESULTS.md and results.svg, too. Every row's result was checked. Only ratios within one
+run mean anything: the machine's load and its (software) GPU differ from run to run.
 
 Usage: python tests/bench/bench.py [--quick] [--only PATH]
 """
@@ -13,46 +12,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
-import random
-import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ROOT / "tests"
-sys.path[:0] = [
-    str(ROOT / "web"),
-    str(TESTS / "browser" / "hosts"),
-    str(TESTS / "lite"),
-]
+sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser" / "hosts")]
 
 import exchange
-import timing
 from browser import BrowserMissingError, open_browser, open_page
 from file_server import MakingHandler
 from playwright.sync_api import Browser
-from plot import OURS, panels, summarise
+from plot import draw, human, panels
 from serve import Server
-from words import human
 
 BUILD = ROOT / "build"
 
 
 def measure(quick: bool, only: str | None) -> dict:
-    """Run both; the machine's facts and the rows. `only`: the rows of one path."""
+    """The machine's facts and the rows. `only`: the rows of one path."""
     native = []
     if only in (None, "python", "wire"):
         print("  python, natively", flush=True)
         native = json.loads(exchange.measure("native", quick))
-    if only in (None, "pack", "convert"):
-        print("  pack and convert, in Node", flush=True)
-        native += measure_in_node(quick, only)
     mounts = {"/tests/": ROOT / "tests"}
     with Server(mounts=mounts, handler=MakingHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -62,19 +47,13 @@ def measure(quick: bool, only: str | None) -> dict:
         ):
             page.on("console", lambda message: print(f"  {message.text}", flush=True))
             page.goto(f"{server.url}tests/bench/bench.html")
-            result = page.evaluate(
-                "(options) => globalThis.bench(options)",
-                {"quick": quick, "only": only},
-            )
+            options = {"quick": quick, "only": only}
+            result = page.evaluate("(options) => globalThis.bench(options)", options)
             if watch.complaints():
                 raise RuntimeError("\n".join(watch.complaints()))
-            if only in (None, "first calls"):
-                result["rows"] += first_calls(browser, server.url, 1 if quick else 9)
             if only == "first step" or (only is None and not quick):
                 result["rows"] += first_steps(browser, server.url, 1 if quick else 5)
         server.shutdown()
-    if only == "lite" or (only is None and not quick):
-        result["rows"] += first_results(1 if quick else 5)
     result["rows"] = native + result["rows"]
     result["machine"] |= {
         "system": f"{platform.system()} {platform.machine()}",
@@ -86,74 +65,45 @@ def measure(quick: bool, only: str | None) -> dict:
 
 
 def first_steps(browser: Browser, url: str, rounds: int) -> list[dict]:
-    """The first training step of tinygrad: in a browser that has kept no kernels, and on
-    the next visit."""
-    seconds: dict[str, list[float]] = {OURS: [], f"{OURS}, first visit": []}
+    """The first training step of tinygrad: on the second visit, and in a browser that has kept no
+    kernels."""
+    seconds: dict[str, list[float]] = {"dlpack-web": [], "dlpack-web, first visit": []}
     for turn in range(rounds):
         print(f"  first step of tinygrad, {turn + 1} of {rounds}", flush=True)
         with open_page(browser, url) as (page, _):
-            for way, samples in reversed(seconds.items()):
+            for way in reversed(seconds):
                 page.goto(f"{url}tests/bench/bench.html")
                 took, before, now = page.evaluate("() => globalThis.firstStep()")
-                samples.append(took)
-                if (before == 0, before == now) != (way != OURS, way == OURS):
+                seconds[way].append(took)
+                if (before == 0) != ("first" in way) or (before == now) == (
+                    "first" in way
+                ):
                     raise RuntimeError(f"{way}: {before} kernels were kept, {now} made")
                 page.wait_for_timeout(4000)  # the browser keeps what is new
-    common = {"path": "first step", "layout": "Network", "bytes": 2048, "where": "page"}
-    return rows_of(common, seconds)
-
-
-def first_calls(browser: Browser, url: str, rounds: int) -> list[dict]:
-    """Each of the first 100 calls of a kernel in a fresh page."""
-    ways = (OURS, f"{OURS}, from JavaScript", "floor")
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(rounds):
-        print(f"  first calls of a kernel, {turn + 1} of {rounds}", flush=True)
-        for way in random.sample(ways, len(ways)):
-            with open_page(browser, url) as (page, _):
-                page.goto(f"{url}tests/bench/bench.html")
-                ask = "(way) => globalThis.firstCalls(way, 100)"
-                seconds[way].append(page.evaluate(ask, way) / 1000)
-    common = {"path": "first calls", "layout": "100 of them", "bytes": 64}
-    return rows_of(common | {"where": "page"}, seconds)
-
-
-def first_results(rounds: int) -> list[dict]:
-    """From opening a notebook in JupyterLite to what its first cells say."""
-    first, gpu, megabytes = zip(*timing.measure(rounds), strict=True)
-    common = {"path": "lite", "layout": "first GPU result", "where": "page"}
-    common["bytes"] = int(median(megabytes) * 1e6)
-    return rows_of(common, {"floor": first, OURS: gpu})
-
-
-def rows_of(common: dict, seconds: dict[str, Sequence[float]]) -> list[dict]:
-    """A row for each way, of how many seconds its runs took."""
-    return [
-        common
-        | {
+    rows = []
+    for way, samples in seconds.items():
+        low, _, high = quantiles(
+            [*samples, *samples][: max(2, rounds)], n=4, method="inclusive"
+        )
+        row = {
+            "path": "first step",
+            "layout": "Network",
+            "bytes": 2048,
+            "where": "page",
+        }
+        row |= {
             "way": way,
             "median_ms": 1e3 * median(samples),
-            "iqr_ms": 1e3 * spread(samples),
-            "n": len(samples),
+            "iqr_ms": 1e3 * (high - low),
         }
-        for way, samples in seconds.items()
-    ]
-
-
-def spread(samples: list[float]) -> float:
-    """The interquartile range."""
-    if len(samples) < 2:
-        return 0
-    low, _, high = quantiles(samples, n=4, method="inclusive")
-    return high - low
-
-
-def measure_in_node(quick: bool, only: str | None) -> list[dict]:
-    command = ["node", str(ROOT / "tests" / "bench" / "node.mjs")]
-    command += ["--quick"] * quick + [only] * (only is not None)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    rows: list[dict] = json.loads(done.stdout)
+        rows.append(row | {"n": rounds})
     return rows
+
+
+HEAD = [
+    "| what | way | median | IQR | JS blocked | n | relative to us |",
+    "|---|---|--:|--:|--:|--:|--:|",
+]
 
 
 def tables(rows: list[dict]) -> list[str]:
@@ -162,21 +112,17 @@ def tables(rows: list[dict]) -> list[str]:
     for title, group in panels(rows):
         path, _, what = title.partition(", ")
         lines = by_path.setdefault(path, ["", f"### {path}", "", *HEAD])
-        ours = next(row["median_ms"] for row in group if row["way"] == OURS)
-        ours = ours or math.nan  # one short run, between two ticks of the clock
+        ours = group[0]["median_ms"]
         for row in sorted(group, key=lambda row: row["median_ms"]):
-            blocked = human(row["js_ms"]) if "js_ms" in row else ""
-            lines.append(
-                f"| {what} | {row['way']} | {human(row['median_ms'])} | {human(row['iqr_ms'])} "
-                f"| {blocked} | {row['n']} | {row['median_ms'] / ours:.2f} |"
-            )
+            cells = [what, row["way"], human(row["median_ms"]), human(row["iqr_ms"])]
+            cells.append(human(row["js_ms"]) if "js_ms" in row else "")
+            relative = (
+                f"{row['median_ms'] / ours:.2f}" if ours else ""
+            )  # a very short run
+            lines.append(f"| {' | '.join([*cells, str(row['n']), relative])} |")
     return [line for lines in by_path.values() for line in lines]
 
 
-HEAD = (
-    "| what | way | median | IQR | JS blocked | n | relative to us |",
-    "|---|---|--:|--:|--:|--:|--:|",
-)
 INTRODUCTION = """\
 # dlpack-web: measurements
 
@@ -189,11 +135,10 @@ make a buffer each time, and are to be compared with the cold rows where a page 
 once. The floor uploads into a buffer that is there already: whole, and in pieces of 4 MiB with an empty
 submit after each. Its copy within memory is of as many bytes of linear memory. Uploads "in use"
 are into a buffer that a command before them reads. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
-packing and converting copies as many bytes within wasm memory. Elements that are packed are
-float32 where nothing else is said; converting is that of float32 on its way to a GPU, without
-the GPU. A file is opened from a server of this machine, in the same two cores. A handover gives a GPU tensor to a library, takes it back and gives up both. In JupyterLite
-the time begins when a notebook is opened, in a new browser; its floor is the first result of NumPy,
-and the size is all that is loaded. Compare within this run only."""
+packing copies as many bytes within wasm memory. Elements that are uploaded are
+float32 where nothing else is said: f64 becomes float32, and f16 is made of float32.
+A file is opened from a server of this machine, in the same two cores. A handover gives a GPU tensor to a library, takes it back
+and gives up both. Compare within this run only."""
 
 
 def report(result: dict) -> str:
@@ -204,17 +149,17 @@ def report(result: dict) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure dlpack-web in Chromium.")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="few rounds and sizes, no first step, no lite: does it work?",
-    )
+    quick = "few rounds, sizes of at most 1 MiB, no first step: does it work?"
+    parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--only", metavar="PATH", help="one path, such as upload")
     options = parser.parse_args()
     try:
         result = measure(options.quick, options.only)
     except BrowserMissingError as error:
         print(error)
+        return 2
+    if not result["rows"]:
+        print(f"No row is called {options.only}", file=sys.stderr)
         return 2
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench.json").write_text(json.dumps(result, indent=2) + "\n")
@@ -223,7 +168,7 @@ def main() -> int:
     if not options.quick and options.only is None:
         results = ROOT / "tests" / "bench"
         (results / "RESULTS.md").write_text(text)
-        summarise(result["rows"], results / "results.svg")
+        draw(result["rows"], results / "results.svg")
     print(text)
     print("build/bench.json, build/bench.md")
     return 1 if result["failed"] else 0

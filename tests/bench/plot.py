@@ -7,15 +7,25 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
-from words import size
 
-OURS = "dlpack-web"
-COLD = f"{OURS}, cold"
+OURS, COLD = "dlpack-web", "dlpack-web, cold"
 COLOUR, TODAY = "#0b6e69", "#d08a4e"
 
 
+def size(nbytes: int) -> str:
+    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
+
+
+def human(ms: float) -> str:
+    """1.25e-4 -> '125 ns'."""
+    for unit, scale in (("ns", 1e6), ("µs", 1e3)):
+        if ms * scale < 1000:
+            return f"{ms * scale:.3g} {unit}"
+    return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
+
+
 def panels(rows: list[dict]) -> list[tuple[str, list[dict]]]:
-    """What was compared with each other, with its name."""
+    """What was compared with each other, ours first, with its name."""
 
     def title(row: dict) -> str:
         usual = {"layout": "contiguous", "where": "page"}  # goes without saying
@@ -25,42 +35,31 @@ def panels(rows: list[dict]) -> list[tuple[str, list[dict]]]:
     return [(name, list(group)) for name, group in groupby(rows, title)]
 
 
-def summarise(rows: list[dict], target: Path) -> None:
-    """The best of today's ways and the floor, as multiples of our time, for each panel:
-    warm, and cold where that was measured."""
+def draw(rows: list[dict], target: Path) -> None:
+    """The best of today's ways and the floor, as multiples of our time, for each panel: warm, and
+    cold where that was measured."""
     shown = []
     for title, group in panels(rows):
         times = {row["way"]: row["median_ms"] for row in group}
-        today = [
-            time for way, time in times.items() if not way.startswith((OURS, "floor"))
-        ]
-        for ours, floor, name in (
-            (OURS, "floor", title),
-            (COLD, "floor, cold", f"{title}, cold"),
-        ):
-            if today and ours in times:
-                best, least = min(today), times.get(floor, 0)
-                shown.append((name, best / times[ours], least / times[ours]))
+        today = [times[way] for way in times if not way.startswith((OURS, "floor"))]
+        colder = [(COLD, "floor, cold", f"{title}, cold")] if COLD in times else []
+        for ours, floor, name in [(group[0]["way"], "floor", title), *colder]:
+            if today:
+                least = times.get(floor, 0)
+                shown.append((name, min(today) / times[ours], least / times[ours]))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "bench"}):
         figure = Figure(figsize=(8, 0.3 * len(shown) + 0.9), layout="constrained")
         axis = figure.subplots()
         places = range(len(shown))
         axis.barh(places, [today for _, today, _ in shown], color=TODAY, height=0.6)
         floors = [(place, floor) for place, (*_, floor) in enumerate(shown) if floor]
-        axis.plot(
-            [floor for _, floor in floors],
-            [place for place, _ in floors],
-            "|",
-            color="#555",
-            markersize=12,
-            markeredgewidth=2,
-        )
+        style = {"color": "#555", "markersize": 12, "markeredgewidth": 2}
+        axis.plot([x for _, x in floors], [place for place, _ in floors], "|", **style)
         axis.axvline(1, color=COLOUR, linewidth=2)
         axis.set_yticks(places, [title for title, *_ in shown], fontsize=8)
         axis.set_xscale("log")
-        axis.set_xlim(
-            0.1, 40
-        )  # through the CPU some things take ten thousand times as long
+        # Through the CPU some things take ten thousand times as long.
+        axis.set_xlim(0.1, 40)
         axis.margins(y=0.01)
         axis.set_xlabel(
             "time / time of dlpack-web (1): today's best way, and the floor |"

@@ -1,38 +1,27 @@
-// What answers the kit's measurements, in a Deno of its own: Python, a device, and the ways of
-// tests/bench side by side with those that only a real GPU can tell the worth of.
+// Answers the kit's measurements, in a Deno of its own: Python, a device, and rows of tests/bench.
 
 import * as library from "/js/index.js";
 import { connect } from "/js/index.js";
 import { poolOf } from "/js/webgpu/buffers/pool.js";
 import { useDevice } from "/js/webgpu/device/device.js";
-import { callWays } from "/tests/bench/calls.mjs";
-import { compare, spread } from "/tests/bench/measure.mjs";
-import { downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";
+import { download } from "/tests/bench/rows/downloads.mjs";
+import { requestDevice, settling } from "/tests/bench/rows/gpu.mjs";
+import { handover } from "/tests/bench/rows/handover.mjs";
+import { calls, elementwise, reduction, replay } from "/tests/bench/rows/kernels.mjs";
+import { measureRow, sizesOf, spread } from "/tests/bench/rows/measure.mjs";
+import { loadPython } from "/tests/bench/rows/python.mjs";
+import { upload } from "/tests/bench/rows/uploads.mjs";
 import { answer } from "/tests/runtimes/host.mjs";
-import { copyWay, handoverWays, kernelWays } from "./ways.mjs";
 
-const MOST_BYTES = 2 ** 28; // of a batch, which drivers may stage all at once
-const MOST = 20_000;
+const MB = 2 ** 20;
+const ROWS = [calls, handover, replay, elementwise, reduction, upload, download];
 const SETTLES = 5; // a batch takes at least so many times what waiting for it does
+const FILTERS = ["out-of-memory", "internal", "validation"];
 
 let context = null;
 let waitMs = 0;
 
-/** How long it takes to learn that a queue is done which had next to nothing to do. Deno looks every 10 ms. */
-async function measureWait(device) {
-  const buffer = device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_DST });
-  const samples = [];
-  for (let i = 0; i < 10; i++) {
-    const start = performance.now();
-    device.queue.writeBuffer(buffer, 0, Uint32Array.of(i));
-    await device.queue.onSubmittedWorkDone();
-    samples.push(performance.now() - start);
-  }
-  buffer.destroy();
-  return spread(samples).median;
-}
-
-/** `{pyodideDir, wheel, root}`, as for the harness of the pages. Resolves to what waiting takes. */
+/** `start` as for the harness of the pages. Resolves to what waiting takes: Deno looks every 10 ms. */
 async function start({ pyodideDir, wheel, root }) {
   const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
   const pyodide = await loadPyodide({ indexURL: root + pyodideDir });
@@ -40,83 +29,58 @@ async function start({ pyodideDir, wheel, root }) {
   const bridge = await connect(pyodide, { wheel: new URL(wheel, location).href });
   const device = await requestDevice();
   const pool = poolOf(useDevice(device)); // a private part, for what is cold
-  context = { pyodide, bridge, device, pool, library };
-  waitMs = await measureWait(device);
-  return waitMs;
-}
-
-/** `{ways, done}` of all ways together. */
-function together(...parts) {
-  return {
-    ways: parts.flatMap(({ ways }) => ways),
-    done: () => parts.map(({ done }) => done()),
-  };
-}
-
-/** `least`: ours, today's and the floor alone, which need half the memory. */
-function waysFor(path, layout, bytes, least) {
-  switch (least ? `least ${path}` : path) {
-    case "least download":
-      return downloadWays(context, bytes);
-    case "least upload":
-      return uploadWays(context, bytes, layout);
-    case "dispatch":
-      return callWays(context, bytes, "contiguous");
-    case "handover":
-      return handoverWays(context, bytes, layout);
-    case "kernels":
-      return together(kernelWays(context, bytes), copyWay(context, bytes));
-    case "download":
-      return together(downloadWays(context, bytes), copyWay(context, bytes));
-    case "upload":
-      return together(uploadWays(context, bytes, layout), copyWay(context, bytes));
+  const python = await loadPython(pyodide);
+  context = { pyodide, python, bridge, device, pool, library };
+  const settle = settling(device);
+  const samples = [];
+  for (let i = 0; i < 10; i++) {
+    const begun = performance.now();
+    await settle();
+    samples.push(performance.now() - begun);
   }
-  throw new TypeError(`no path ${path}`);
+  waitMs = spread(samples).median;
+  return { wait_ms: waitMs };
 }
 
-/** What the GPU says to the work in between; memory that runs out is told here alone. */
-async function watched(device, work) {
-  const filters = ["out-of-memory", "internal", "validation"];
-  for (const filter of filters) device.pushErrorScope(filter);
-  const done = await work().then(
-    (value) => ({ value }),
-    (error) => ({ error }),
-  );
-  const told = await Promise.all(filters.map(() => device.popErrorScope()));
-  const error = told.reverse().find((each) => each); // what was pushed first: the cause
-  if (error) throw new Error(`${error.constructor.name}: ${error.message}`);
-  if ("error" in done) throw done.error;
-  return done.value;
-}
+/** Sizes of rows, the small ones first. */
+const plan = (quick) =>
+  sizesOf(ROWS, quick ? MB : Infinity)
+    .map(({ row, layout, bytes }) => ({ path: row.path, layout, bytes }))
+    .sort((a, b) => a.bytes - b.bytes);
 
-/** `{rows, left_out, wrong}`: ways that fail are left out, and told; those that lie are wrong. */
-async function measure({ path, layout, bytes, rounds, quick, least }) {
-  const { device, pool } = context;
+/** `{rows, left_out, wrong}`: ways that fail are left out, with the reason. */
+async function measure({ path, layout, bytes }, quick) {
+  const { device } = context;
   if (bytes > device.limits.maxBufferSize) {
     throw new Error(`this device has buffers of ${device.limits.maxBufferSize} bytes at most`);
   }
   const [left_out, wrong] = [[], []];
-  const failed = ({ name: way }, error) => {
-    const list = /wrong result/.test(error.message) ? wrong : left_out;
-    list.push({ way, reason: error.message });
+  const options = {
+    bytes,
+    layout,
+    rounds: quick ? 5 : bytes >= 64 * MB ? 7 : 15,
+    failed(way, { message }) {
+      const list = message.startsWith("wrong result") ? wrong : left_out;
+      list.push({ way, reason: message });
+    },
   };
-  const rows = await watched(device, async () => {
-    const { ways, done } = waysFor(path, layout, bytes, least);
-    // Waiting is not what is measured: where it is long, so are the batches.
-    const maxBatch = Math.max(1, Math.min(MOST, MOST_BYTES / bytes));
-    const larger = (way) => (way.settle && !quick ? { ...way, maxBatch } : way);
-    const sampleMs = quick ? undefined : Math.max(5, SETTLES * waitMs);
-    try {
-      return await compare(ways.map(larger), { rounds, sampleMs, failed });
-    } catch (error) {
-      failed({ name: "one that was right at first" }, error);
-      return [];
-    } finally {
-      done();
-      pool.drop();
-    }
-  });
+  // Waiting is not what is measured: where it is long, so are the batches.
+  if (!quick) {
+    options.sampleMs = Math.max(5, SETTLES * waitMs);
+    options.larger = ({ settle }) => settle && { maxBatch: 20_000 };
+  }
+  const row = ROWS.find((each) => each.path === path);
+  for (const filter of FILTERS) device.pushErrorScope(filter);
+  const { rows, problem } = await measureRow(row, context, options).then(
+    (rows) => ({ rows }),
+    (problem) => ({ problem }),
+  );
+  // Memory that runs out is reported only here; what was pushed first is the cause.
+  const errors = await Promise.all(FILTERS.map(() => device.popErrorScope()));
+  const error = errors.reverse().find((each) => each);
+  if (error) throw new Error(`${error.constructor.name}: ${error.message}`);
+  if (problem) throw problem;
   return { rows, left_out, wrong };
 }
 
-await answer({ start, measure });
+await answer({ start, plan, measure });

@@ -1,5 +1,5 @@
-// A Deno of its own for each implementation of WebGPU: what goes wrong in one, crashes included,
-// is told and leaves the others alone.
+// A Deno of its own for each implementation of WebGPU: what goes wrong in one, crashes included, is
+// reported and leaves the others alone.
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { createInterface } from "node:readline";
@@ -7,16 +7,14 @@ import { fileURLToPath } from "node:url";
 
 const MARK = "@answer ";
 const LOG_LINES = 40;
+const OPTIONS = ["--allow-all", "--no-prompt", "--no-lock", "--no-config", "--quiet"];
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** What makes a Deno one with this WebGPU. */
+/** The modules that make a Deno one with this WebGPU. */
 export const IMPLEMENTATIONS = {
   "wgpu-core": ["../runtimes/deno.mjs", "adapter.mjs"],
   Dawn: ["../runtimes/deno.mjs", "dawn.mjs", "adapter.mjs"],
 };
-
-/** The process ended, or did not answer in time; it is started anew by the next call. */
-export class NoAnswerError extends Error {}
 
 export class Runtime {
   static #all = new Set();
@@ -29,42 +27,41 @@ export class Runtime {
     Object.assign(this, { implementation, url, entry });
   }
 
+  get running() {
+    return this.#child !== null;
+  }
+
   #start() {
-    const options = ["--allow-all", "--no-prompt", "--no-lock", "--no-config", "--quiet"];
     const preloads = IMPLEMENTATIONS[this.implementation].map((path) => `--preload=${file(path)}`);
     const where = [`--location=${this.url}`, `${this.url}${this.entry}`];
+    const args = ["run", ...OPTIONS, ...preloads, "--v8-flags=--expose-gc", ...where];
     const env = {
       ...process.env,
       DENO_WEBGPU_BACKEND: "vulkan", // or wgpu takes OpenGL, where Vulkan has no driver
       KIT_DAWN: new URL("../../../lib/dawn/index.js", import.meta.url).href,
     };
-    const child = spawn(
-      process.execPath,
-      ["run", ...options, ...preloads, "--v8-flags=--expose-gc", ...where],
-      { env },
-    );
+    const child = spawn(process.execPath, args, { env });
     this.#child = child;
     Runtime.#all.add(this);
     this.#log = [];
     const tell = (answer) => {
       if (this.#child === child) this.#answered?.(answer);
     };
-    const keep = (line) => {
-      if (line.startsWith(MARK)) tell(JSON.parse(line.slice(MARK.length)));
-      else if (line.trim()) this.#log = [...this.#log, line].slice(-LOG_LINES);
-    };
     for (const stream of [child.stdout, child.stderr]) {
-      createInterface({ input: stream }).on("line", keep);
+      createInterface({ input: stream }).on("line", (line) => {
+        if (line.startsWith(MARK)) tell(JSON.parse(line.slice(MARK.length)));
+        else if (line.trim()) this.#log = [...this.#log, line].slice(-LOG_LINES);
+      });
     }
-    child.stdin.on("error", () => {}); // it ended: told below
+    child.stdin.on("error", () => {}); // it ended: reported below
     child.on("close", (status, signal) => tell({ ended: signal ?? `status ${status}` }));
   }
 
-  get running() {
-    return this.#child !== null;
-  }
-
-  /** Calls what the process offers; `seconds` is its limit. */
+  /**
+   * Calls a function of the process, which the first call starts, in at most so many seconds.
+   *
+   * @throws Error if the process ended or did not answer; the next call starts it again
+   */
   async call(seconds, name, ...args) {
     if (!this.#child) this.#start();
     let timer;
@@ -75,13 +72,11 @@ export class Runtime {
     });
     clearTimeout(timer);
     this.#answered = null;
-    if ("ended" in answer) {
-      const log = this.#log.join("\n");
-      this.stop();
-      throw new NoAnswerError(`${this.implementation} gave no answer (${answer.ended})\n${log}`);
-    }
     if ("problem" in answer) throw new Error(answer.problem);
-    return answer.result;
+    if ("result" in answer) return answer.result;
+    const log = this.#log.join("\n");
+    this.stop();
+    throw new Error(`${this.implementation} gave no answer (${answer.ended})\n${log}`);
   }
 
   stop() {

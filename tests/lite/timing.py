@@ -1,7 +1,7 @@
 """From opening a notebook in JupyterLite to the first result of a cell, and to the first
 result of the GPU, served by web/serve.py, each time in a browser of its own.
 
-A row of tests/bench/bench.py. Usage: python tests/lite/timing.py [RUNS]
+`make bench WHAT=lite`. Usage: python tests/lite/timing.py [RUNS]
 """
 
 from __future__ import annotations

@@ -97,13 +97,15 @@ tables: $(NATIVE) $(LIBS) $(NODES) $(MODELS) $(LIBRARIES) $(ARRAYS) $(PYPI_WHEEL
 # --- measurements ---
 
 MEASURE_desktop := $(LIBS_PYTHON) tests/desktop/timing.py
+MEASURE_lite := $(PYTHON) tests/lite/timing.py 5
 MEASURE_widget := $(PYTHON) packages/page/tests/widget/timing.py
-BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) $(LITE) site
+BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) site
 BENCH_NEEDS_desktop := $(LIBS)
+BENCH_NEEDS_lite := $(LITE) site
 BENCH_NEEDS_widget := $(LIBS) $(JS)
 
 bench: $(NATIVE) $(or $(BENCH_NEEDS_$(WHAT)),$(BENCH_NEEDS)) chromium
-	@$(or $(MEASURE_$(WHAT)),$(PYTHON) tests/bench/bench.py $(addprefix --only ,$(WHAT)))
+	@$(or $(MEASURE_$(WHAT)),$(PYTHON) tests/bench/bench.py $(if $(WHAT),--only "$(WHAT)"))
 
 gpu-kit: $(KIT)
 

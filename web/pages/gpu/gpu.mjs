@@ -1,7 +1,11 @@
 // The page "Your GPU": rows of the benchmark, in the reader's browser, within a minute.
-import { callWays } from "./bench/calls.mjs";
-import { compare } from "./bench/measure.mjs";
-import { downloadWays, requestDevice, settling, uploadWays, viewWays } from "./bench/paths.mjs";
+import { download as downloads } from "./bench/downloads.mjs";
+import { requestDevice, settling } from "./bench/gpu.mjs";
+import { calls } from "./bench/kernels.mjs";
+import { measureRow } from "./bench/measure.mjs";
+import { view } from "./bench/memory.mjs";
+import { loadPython } from "./bench/python.mjs";
+import { upload } from "./bench/uploads.mjs";
 import { boot, versionsOf } from "./boot.mjs";
 import * as library from "./js/index.js";
 import { poolOf } from "./js/webgpu/buffers/pool.js";
@@ -25,20 +29,14 @@ const largest = (bytes) => Math.min(1024, (128 * MB) / bytes); // batch
 const pieces = [1, 4, 8]; // MiB
 /** What is measured, and its share of the time. */
 const PLAN = [
-  ["View of a NumPy array, 4 MiB", viewWays, 4 * MB, { share: 1 }],
-  ["Kernel call", callWays, 64, { share: 2 }],
-  ["Upload, 16 MiB, target idle", uploadWays, 16 * MB, { share: 8, pieces }],
-  ["Upload, 16 MiB, target in use", uploadWays, 16 * MB, { share: 5, pieces, layout: "in use" }],
-  ["Upload of a.T, 16 MiB", uploadWays, 16 * MB, { share: 6, layout: "transposed" }],
-  ["Download, 64 bytes", downloadWays, 64, { share: 1 }],
-  ["Download, 16 MiB", downloadWays, 16 * MB, { share: 3 }],
-].map(([title, waysFor, bytes, more]) => ({
-  title,
-  waysFor,
-  bytes,
-  layout: "contiguous",
-  ...more,
-}));
+  ["View of a NumPy array, 4 MiB", view, 4 * MB, { share: 1 }],
+  ["Kernel call", calls, 64, { share: 2 }],
+  ["Upload, 16 MiB, target idle", upload, 16 * MB, { share: 8, pieces }],
+  ["Upload, 16 MiB, target in use", upload, 16 * MB, { share: 5, pieces, layout: "in use" }],
+  ["Upload of a.T, 16 MiB", upload, 16 * MB, { share: 6, layout: "transposed" }],
+  ["Download, 64 bytes", downloads, 64, { share: 1 }],
+  ["Download, 16 MiB", downloads, 16 * MB, { share: 3 }],
+].map(([title, row, bytes, more]) => ({ title, row, bytes, layout: "contiguous", ...more }));
 const sharesOf = (plan) => plan.reduce((sum, { share }) => sum + share, 0);
 
 const time = (ms) => (ms < 0.1 ? `${(1000 * ms).toPrecision(3)} µs` : formatTime(ms));
@@ -78,34 +76,31 @@ async function clocks(device) {
   return { tick_ms: end - start, wait_ms: median(waits) };
 }
 
-/** A row for each way; of one that fails or is wrong, `{title, way, error}`. */
-async function measure(context, { title, waysFor, bytes, layout, pieces }, budgetMs) {
+/** The figures of each way; of one that fails or is wrong, `{title, way, error}`. */
+async function measure(context, { title, row, bytes, layout, pieces }, budgetMs) {
   const { tick_ms, wait_ms } = context;
   const failed = [];
-  const { ways, done } = waysFor({ ...context, pieces }, bytes, layout);
-  if (waysFor === callWays) ways[0].name += ", from Python";
-  const isSlow = wait_ms > SLOW_WAIT_MS;
-  const waits = isSlow ? Math.min(WAITS * wait_ms, budgetMs / ways.length / SAMPLES) : 0;
-  const larger = (way) => (isSlow && way.settle ? { ...way, maxBatch: largest(bytes) } : way);
-  try {
-    const measured = await compare(ways.map(larger), {
-      rounds: ROUNDS,
-      sampleMs: Math.max(SAMPLE_MS, TICKS * tick_ms, waits),
-      bytes,
-      budgetMs,
-      failed: ({ name }, { message }) => failed.push({ title, way: name, error: message }),
-    });
-    const ours = measured.find(({ way }) => way === ways[0].name)?.median_ms;
-    const rows = measured.map((row) => {
-      const { run, settle } = ways.find(({ name }) => name === row.way);
-      const blocked = run && !settle && { js_ms: row.median_ms };
-      return { title, bytes, layout, ...row, ...blocked, relative: ours && row.median_ms / ours };
-    });
-    return [...rows, ...failed];
-  } finally {
-    done();
-    context.pool.drop();
-  }
+  let ours;
+  const options = {
+    bytes,
+    layout,
+    rounds: ROUNDS,
+    budgetMs,
+    failed: (way, { message }) => failed.push({ title, way, error: message }),
+    larger({ ways, settle }) {
+      const names = Object.keys(ways);
+      [ours] = names;
+      const sampleMs = Math.max(SAMPLE_MS, TICKS * tick_ms);
+      if (wait_ms <= SLOW_WAIT_MS) return { sampleMs };
+      const waits = Math.min(WAITS * wait_ms, budgetMs / names.length / SAMPLES);
+      const batches = settle && { maxBatch: largest(bytes) };
+      return { sampleMs: Math.max(sampleMs, waits), ...batches };
+    },
+  };
+  const measured = await measureRow(row, { ...context, pieces }, options);
+  const ms = measured.find(({ way }) => way === ours)?.median_ms;
+  const rows = measured.map((each) => ({ title, ...each, relative: ms && each.median_ms / ms }));
+  return [...rows, ...failed];
 }
 
 async function runOnce() {
@@ -114,7 +109,10 @@ async function runOnce() {
   const adapter = await navigator.gpu.requestAdapter();
   const facts = factsOf(adapter);
   showAdapter(facts);
-  python ??= await boot(say);
+  if (!python) {
+    const booted = await boot(say);
+    python = { ...booted, python: await loadPython(booted.pyodide) };
+  }
   if (!device) {
     const made = await requestDevice(adapter);
     device = made;

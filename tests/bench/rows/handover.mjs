@@ -1,0 +1,73 @@
+// A tensor on the GPU given to another owner and taken back, and what both made given up; beside that, the
+// same elements through the CPU.
+import { EXCHANGE, take } from "/js/exchange/index.js";
+import {
+  giveBack,
+  makeBuffer,
+  makeStaging,
+  read,
+  readBuffers,
+  same,
+  TENSOR_USAGE,
+  USAGE,
+} from "./gpu.mjs";
+
+/** To Python, and by the protocol between JavaScript libraries: functions that give, take and drop. */
+const OWNERS = {
+  Python: ({ bridge }) => ({
+    give: (x) => bridge.toPython(x),
+    take: (value) => bridge.tensor(value),
+    drop(value) {
+      value.release();
+      value.destroy();
+    },
+  }),
+  protocol: () => ({
+    give: (x) => ({ [EXCHANGE]: (request) => x[EXCHANGE](request) }),
+    take,
+    drop() {},
+  }),
+};
+
+/** A row for these owners; `deviceOf(context)`: theirs. */
+export function handoverTo(owners, deviceOf = ({ device }) => device) {
+  return {
+    path: "handover",
+    layouts: Object.keys(owners),
+    sizes: [4 * 2 ** 20],
+    async make(context, bytes, layout) {
+      const device = await deviceOf(context);
+      const { give, take, drop } = await owners[layout](context);
+      const expected = Float32Array.from({ length: bytes / 4 }, (_, i) => i % 1000);
+      const buffer = makeBuffer(device, bytes, TENSOR_USAGE | USAGE.VERTEX);
+      device.queue.writeBuffer(buffer, 0, expected);
+      const options = { device, shape: [bytes / 4], dtype: "float32" };
+      const tensor = context.library.Tensor.fromGPUBuffer(buffer, options);
+      const staging = makeStaging(device, bytes);
+      return {
+        ways: {
+          "dlpack-web"() {
+            const value = give(tensor);
+            const back = take(value);
+            const found = back.buffer;
+            back.release();
+            drop(value);
+            return found;
+          },
+          async "through the CPU: mapAsync, slice, writeBuffer"() {
+            const copy = await readBuffers(device, [buffer], staging, (range) => range.slice());
+            const fresh = makeBuffer(device, bytes);
+            device.queue.writeBuffer(fresh, 0, copy);
+            return fresh;
+          },
+        },
+        check: async (found, name) =>
+          name === "dlpack-web" ? found === buffer : same(await read(device, found), expected),
+        free: (found) => found !== buffer && found.destroy(),
+        done: () => [tensor, buffer, staging].forEach(giveBack),
+      };
+    },
+  };
+}
+
+export const handover = handoverTo(OWNERS);

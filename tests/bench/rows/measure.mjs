@@ -1,0 +1,186 @@
+// Timing of rival ways to do the same thing: one page, random order in every round, medians.
+
+const MB = 2 ** 20;
+const SAMPLE_MS = 2; // a sample is a batch at least this long: the clock ticks every 5 µs
+const MAX_BATCH = 20_000;
+const MAX_SETTLED = 64; // a batch that waits for the GPU
+const EVEN = 4;
+const WARM_UP_MS = 500; // until the compilers are done with it
+const WARM_UP_SHARE = 1 / 4; // of a budget, at most
+const LEAST_ROUNDS = 3; // even if the budget is used up
+const MOST_ALIVE = 512 * MB; // of a batch: a GPU in software and its process share memory with all
+
+const now = () => performance.now();
+
+/** Linear interpolation between the sorted samples. */
+function quantile(sorted, at) {
+  const place = (sorted.length - 1) * at;
+  const low = Math.floor(place);
+  const high = Math.ceil(place);
+  return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
+}
+
+/** `{median, iqr}` of some samples. */
+export function spread(samples) {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return { median: quantile(sorted, 0.5), iqr: quantile(sorted, 0.75) - quantile(sorted, 0.25) };
+}
+
+function shuffled(list) {
+  const result = [...list];
+  for (let i = result.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [result[i], result[j]] = [result[j], result[i]];
+  }
+  return result;
+}
+
+export function expect(condition, what) {
+  if (!condition) throw new Error(`wrong result: ${what}`);
+}
+
+let last; // or compilers would leave out work whose result nobody uses
+
+/** Runs a batch; `{total, blocked}` in ms for each run. */
+async function sample(way, { free = () => {}, settle }) {
+  const count = way.batch;
+  const start = now();
+  if (way.loop) way.loop(count);
+  else if (way.isAwaited) for (let i = 0; i < count; i++) free(await way.run());
+  else {
+    for (let i = 0; i < count; i++) {
+      last = way.run();
+      free(last);
+    }
+  }
+  const blocked = now() - start;
+  if (way.isSettled) await settle();
+  return { total: (now() - start) / count, blocked: blocked / count };
+}
+
+/** Runs a way once; throws if its result is wrong. */
+async function verify(way, { wipe, check, free }) {
+  wipe?.();
+  const made = way.run();
+  way.isAwaited = typeof made?.then === "function";
+  const result = await made;
+  expect(await check(result, way.name), way.name);
+  free?.(result);
+}
+
+/** Warms up, and finds how many runs make a sample long enough to be timed. */
+async function findBatch(way, comparison, { sampleMs, warmUpMs }) {
+  const end = now() + warmUpMs;
+  do {
+    const { total } = await sample(way, comparison);
+    if (total * way.batch < sampleMs) way.batch = Math.min(way.limit, way.batch * 4);
+  } while (now() < end);
+}
+
+/** Makes batches that are settled as large as each other's, if none takes more than EVEN times as long. */
+function makeEven(ways) {
+  const settled = ways.filter(({ isSettled }) => isSettled);
+  const largest = Math.max(...settled.map(({ batch }) => batch));
+  for (const way of settled) way.batch = Math.min(largest, EVEN * way.batch, way.limit);
+}
+
+function waysOf({ ways, settle, alive = 0, maxBatch = settle ? MAX_SETTLED : MAX_BATCH }) {
+  return Object.entries(ways).map(([name, given]) => {
+    const run = given.run ?? (given.loop ? () => given.loop(1) : given);
+    const isSettled = settle !== undefined && given.isSettled !== false;
+    const limit = isSettled
+      ? Math.max(1, Math.min(maxBatch, Math.floor(MOST_ALIVE / alive)))
+      : maxBatch;
+    return { name, run, loop: given.loop, isSettled, limit, batch: 1, totals: [], blocked: [] };
+  });
+}
+
+/**
+ * Times ways against each other. A comparison has
+ * - `ways`: functions by name, ours first. Instead of one, `{run}` or `{loop}`: `loop(n)` does the work n
+ *   times; `isSettled: false`: batches of it do not wait for the GPU
+ * - `check(result, name)`: whether what a way returned, or resolved to, is right; or it throws
+ * - `wipe()`: removes what the way before has written, before each check
+ * - `free(result)`: is part of the work
+ * - `settle()`: waits for the work that a batch has started
+ * - `alive`: bytes that each run leaves to the GPU until then
+ * - `maxBatch`, and `sampleMs`, which a batch takes at least
+ * - `done()`: gives everything back
+ *
+ * @param sampleMs - of a batch, at least, where waiting is slow
+ * @param warmUpMs - 0 where the figures mean nothing
+ * @param budgetMs - no round begins later than that; the last results are checked after it
+ * @param failed - is called with the name of a way whose first or last result is wrong, and its error; the
+ * way is left out. Without it, the error ends the comparison
+ * @returns `{way, median_ms, iqr_ms, n, batch, verified, js_ms?}` of each way; js_ms: blocked
+ */
+export async function compare(comparison, options) {
+  const { rounds, failed, budgetMs = Infinity } = options;
+  const { sampleMs = comparison.sampleMs ?? SAMPLE_MS } = options;
+  let ways = waysOf(comparison);
+  const { warmUpMs = Math.min(WARM_UP_MS, (WARM_UP_SHARE * budgetMs) / ways.length) } = options;
+  const isRight = async (way) => {
+    try {
+      await verify(way, comparison);
+      return true;
+    } catch (error) {
+      if (!failed) throw error;
+      failed(way.name, error);
+      return false;
+    }
+  };
+  // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
+  globalThis.gc?.();
+  const end = now() + budgetMs;
+  const right = [];
+  for (const way of ways) {
+    if (!(await isRight(way))) continue;
+    await findBatch(way, comparison, { sampleMs, warmUpMs });
+    right.push(way);
+  }
+  if (sampleMs > SAMPLE_MS) makeEven(right);
+  for (let round = 0; round < rounds; round++) {
+    if (round >= LEAST_ROUNDS && now() > end) break;
+    for (const way of shuffled(right)) {
+      const { total, blocked } = await sample(way, comparison);
+      way.totals.push(total);
+      way.blocked.push(blocked);
+    }
+  }
+  ways = [];
+  for (const way of right) if (await isRight(way)) ways.push(way);
+  return ways.map(({ name, totals, blocked, batch, isAwaited }) => {
+    const { median, iqr } = spread(totals);
+    const row = { way: name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
+    return { ...row, verified: true, ...(!isAwaited && { js_ms: spread(blocked).median }) };
+  });
+}
+
+/**
+ * Measures one size of a row, `{path, sizes, layouts?, make}`: `make(context, bytes, layout)` gives, or
+ * resolves to, a comparison. `options` are those of {@link compare}; `larger` may change the comparison.
+ */
+export async function measureRow({ path, make }, context, { bytes, layout, larger, ...options }) {
+  const comparison = await make(context, bytes, layout);
+  try {
+    const rows = await compare({ ...comparison, ...larger?.(comparison) }, options);
+    return rows.map((row) => ({ path, layout, bytes, ...row, ...comparison.facts }));
+  } finally {
+    comparison.done?.();
+    context.pool.drop();
+  }
+}
+
+/** Each `{row, layout, bytes}` of some rows. `most`: no size is larger. */
+export function sizesOf(rows, most = Infinity) {
+  return rows.flatMap((row) =>
+    (row.layouts ?? ["contiguous"]).flatMap((layout) => {
+      const sizes = row.sizesOf?.[layout] ?? row.sizes;
+      return [...new Set(sizes.map((bytes) => Math.min(bytes, most)))].map((bytes) => ({
+        row,
+        layout,
+        bytes,
+      }));
+    }),
+  );
+}
