@@ -24,7 +24,11 @@ faulty_call.argtypes = (py_object, ctypes.c_long, ctypes.c_int)
 faulty_bridge = FAULTS.dlw_faults_bridge
 faulty_bridge.restype = c_size_t
 faulty_bridge.argtypes = (
-    *(c_void_p, c_void_p, ctypes.c_double, ctypes.c_long, ctypes.c_int),
+    c_void_p,
+    c_void_p,
+    ctypes.c_double,
+    ctypes.c_long,
+    ctypes.c_int,
 )
 failures = FAULTS.dlw_faults_failures
 failures.restype = ctypes.c_long

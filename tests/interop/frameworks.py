@@ -217,8 +217,16 @@ class OnnxRuntime(Framework):
     }
     takes = (
         *makes,
-        *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
-        *("float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"),
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+        "int2",
+        "int4",
+        "uint2",
+        "uint4",
     )
 
     def from_dlpack(self, x, **keywords):

@@ -20,8 +20,20 @@ CONSTANTS = {
     "bytes": [b"plain", b"\xff\xfe"],
 }
 NAMES = [
-    *("constructor", "toString", "hasOwnProperty", "valueOf", "__proto__", "then"),
-    *("0", "1e3", " ", "length", "dispose", "\ufeffx", "a.b/c:0", "é\U0001f600"),
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "valueOf",
+    "__proto__",
+    "then",
+    "0",
+    "1e3",
+    " ",
+    "length",
+    "dispose",
+    "\ufeffx",
+    "a.b/c:0",
+    "é\U0001f600",
 ]
 
 

@@ -145,8 +145,14 @@ def test_rollup_without_the_plugin(
 ) -> None:
     out = project / "out" / "rollup-alone"
     run(
-        *("npx", "rollup", "page.js", "--dir", str(out), "--silent"),
-        *("--plugin", "node-resolve"),
+        "npx",
+        "rollup",
+        "page.js",
+        "--dir",
+        str(out),
+        "--silent",
+        "--plugin",
+        "node-resolve",
         at=project,
     )
     shutil.copy(project / "index.html", out)

@@ -24,7 +24,9 @@ MARK = "@answer "
 SECONDS = 300
 # Nothing is asked for and nothing kept; what Pyodide 0.29 misses comes first.
 DENO_OPTIONS = (
-    *("--allow-all", "--no-prompt", "--no-lock"),
+    "--allow-all",
+    "--no-prompt",
+    "--no-lock",
     f"--preload={ROOT / HERE / 'deno.mjs'}",
 )
 ARCH = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "?")
@@ -136,8 +138,14 @@ def deno(driver: Driver, url: str, folder: Path) -> Runtime:
     """Modules come from the server, as a page's do."""
     environment = driver.environment() | {"DENO_DIR": str(folder)}
     command = [
-        *(deno_program(), "run", *DENO_OPTIONS, "--no-config", "--quiet"),
-        *("--v8-flags=--expose-gc", f"--location={url}", f"{url}{HERE}/main.mjs"),
+        deno_program(),
+        "run",
+        *DENO_OPTIONS,
+        "--no-config",
+        "--quiet",
+        "--v8-flags=--expose-gc",
+        f"--location={url}",
+        f"{url}{HERE}/main.mjs",
     ]
     agent = f"Deno/{versions()['@deno/linux-glibc']}"
     return Runtime.start(Wanted("wgpu-core", driver, agent), command, environment)
@@ -152,8 +160,11 @@ def node(release: str, driver: Driver, url: str, folder: Path) -> Runtime:
     }
     command = [
         node_program(release),
-        *(*flags, "--expose-gc", "--no-warnings"),
-        *(f"--import={ROOT / HERE / 'node.mjs'}", ROOT / HERE / "main.mjs"),
+        *flags,
+        "--expose-gc",
+        "--no-warnings",
+        f"--import={ROOT / HERE / 'node.mjs'}",
+        ROOT / HERE / "main.mjs",
     ]
     wanted = Wanted("Dawn", driver, f"Node.js/{release}")
     return Runtime.start(wanted, command, environment)
@@ -167,7 +178,9 @@ def bun(driver: Driver, url: str, folder: Path) -> Runtime:
     }
     command = [
         program("@oven/bun-linux-{arch}/bin/bun", "Bun"),
-        *("--preload", ROOT / HERE / "bun.mjs", ROOT / HERE / "main.mjs"),
+        "--preload",
+        ROOT / HERE / "bun.mjs",
+        ROOT / HERE / "main.mjs",
     ]
     wanted = Wanted("Dawn", driver, f"Bun/{versions()['@oven/bun-linux']}")
     return Runtime.start(wanted, command, environment, bun_lacks())

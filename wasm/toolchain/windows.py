@@ -82,8 +82,23 @@ def link(work: Path, machine: str, kind: str, names: list[str], include: Path) -
     for source in sources:
         objects.append(work / f"{source.stem}.obj")
         run(
-            *(*ZIG, "cc", *target, "-std=c11", "-O3", "-g0", *WARNINGS, QUIET, *macros),
-            *("-I", include, "-I", ROOT / "wasm", "-c", source, "-o", objects[-1]),
+            *ZIG,
+            "cc",
+            *target,
+            "-std=c11",
+            "-O3",
+            "-g0",
+            *WARNINGS,
+            QUIET,
+            *macros,
+            "-I",
+            include,
+            "-I",
+            ROOT / "wasm",
+            "-c",
+            source,
+            "-o",
+            objects[-1],
         )
     needed, given = work / "python3.def", work / "core.def"
     needed.write_text("LIBRARY python3.dll\nEXPORTS\n" + "\n".join(names) + "\n")

@@ -60,9 +60,25 @@ _MEANT = {
 }
 # Other attributes of NumPy's dtypes.
 _OF_NUMPY = {
-    *("alignment", "base", "byteorder", "char", "descr", "fields", "flags"),
-    *("hasobject", "isalignedstruct", "isbuiltin", "isnative", "metadata", "names"),
-    *("ndim", "newbyteorder", "num", "shape", "str", "subdtype"),
+    "alignment",
+    "base",
+    "byteorder",
+    "char",
+    "descr",
+    "fields",
+    "flags",
+    "hasobject",
+    "isalignedstruct",
+    "isbuiltin",
+    "isnative",
+    "metadata",
+    "names",
+    "ndim",
+    "newbyteorder",
+    "num",
+    "shape",
+    "str",
+    "subdtype",
 }
 
 

@@ -219,7 +219,8 @@ def use_stale_handle(world: World, rng: random.Random) -> None:
         return
     must(bridge.release(handle) == -1, "released", handle)
     calls: list[Callable[[int], int]] = [
-        *(bridge.share, bridge.pack),
+        bridge.share,
+        bridge.pack,
         lambda stale: bridge.view(stale, 0, 0),
         lambda stale: bridge.chunk(stale, 0, 0),
     ]

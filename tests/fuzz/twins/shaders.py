@@ -56,7 +56,14 @@ NAMES = [
         "vec3f",
         "array",
     ),
-    *("storage", "read", "a\u0301", "·b", "\u212e", "x\u0660", "ﬁ", "K"),
+    "storage",
+    "read",
+    "a\u0301",
+    "·b",
+    "\u212e",
+    "x\u0660",
+    "ﬁ",
+    "K",
 ]
 NUMBERS = [
     *(

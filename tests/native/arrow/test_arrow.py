@@ -548,7 +548,8 @@ class TestLies:
             lambda s, a: s.children.__setitem__(0, type(s.children[0])()),
             lambda s, a: a.children.__setitem__(0, type(a.children[0])()),
             lambda s, a: setattr(
-                *(a.children[0].contents, "release"),
+                a.children[0].contents,
+                "release",
                 type(a.release)(),
             ),
         ],

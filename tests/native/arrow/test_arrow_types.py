@@ -289,9 +289,21 @@ def test_widths(letters, width):
 @pytest.mark.parametrize(
     "letters",
     [
-        *(b"+w:", b"+w:2147483648", b"+w:9999999999", b"+w:1x", b"+w:/", b"+w::"),
-        *(b"+w:1/", b"+w:1:", b"w:/1", b"w::1"),
-        *(b"+w: 1", b"w:", b"w:2147483648", b"w:-1", b"w:1,2"),
+        b"+w:",
+        b"+w:2147483648",
+        b"+w:9999999999",
+        b"+w:1x",
+        b"+w:/",
+        b"+w::",
+        b"+w:1/",
+        b"+w:1:",
+        b"w:/1",
+        b"w::1",
+        b"+w: 1",
+        b"w:",
+        b"w:2147483648",
+        b"w:-1",
+        b"w:1,2",
     ],
 )
 def test_widths_that_are_no_number(letters):

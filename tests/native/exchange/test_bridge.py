@@ -481,8 +481,21 @@ class TestRun:
         gpu = [dlw.from_dlpack(Forged(device_type=15, data=7)) for _ in range(3)]
         first, second, other = gpu
         options = [
-            *(None, 0, 1, -1, -2, -4, True, False, (), (1,), (0,), (1, 2), (4, 2, 1)),
-            *(2**53 - 1, 1 - 2**53),
+            None,
+            0,
+            1,
+            -1,
+            -2,
+            -4,
+            True,
+            False,
+            (),
+            (1,),
+            (0,),
+            (1, 2),
+            (4, 2, 1),
+            2**53 - 1,
+            1 - 2**53,
         ]
         keys = [
             *(((first, 2.5, second), one) for one in options),
@@ -521,8 +534,19 @@ class TestRun:
             *(
                 ((first, 2.5, second), one)
                 for one in (
-                    *([1], 1.0, "1", np.int64(1), 10**400, 2**53, -(2**53), (1.0,)),
-                    *((True,), (10**400, np.int64(1)), (None,), ((1,),), (1,) * 64),
+                    [1],
+                    1.0,
+                    "1",
+                    np.int64(1),
+                    10**400,
+                    2**53,
+                    -(2**53),
+                    (1.0,),
+                    (True,),
+                    (10**400, np.int64(1)),
+                    (None,),
+                    ((1,),),
+                    (1,) * 64,
                 )
             ),
         ):

@@ -299,8 +299,12 @@ def test_a_server_that_has_no_ranges_any_more(site):
             "bytes 0--1/{n}",
             "bytes 0-{n}/{n}",
         ),
-        *("bytes 0-{end}/x", "bytes 0-{end}/18446744073709551616", "bytes 0-{end}/*"),
-        *("pages 1-2/3", f"bytes 4-{len(NPY) + 3}/{len(NPY) + 4}", None),
+        "bytes 0-{end}/x",
+        "bytes 0-{end}/18446744073709551616",
+        "bytes 0-{end}/*",
+        "pages 1-2/3",
+        f"bytes 4-{len(NPY) + 3}/{len(NPY) + 4}",
+        None,
     ],
 )
 def test_a_wrong_content_range(site, given):

@@ -367,7 +367,11 @@ def test_dtype_may_be_given_as_numpys():
             "float32x",
             "float32x1",
         ),
-        *("float32x04", "float32x-2", "float32x65536", "float32x2x2", "float32x٣"),
+        "float32x04",
+        "float32x-2",
+        "float32x65536",
+        "float32x2x2",
+        "float32x٣",
         pytest.param("float32x" + "9" * 5000, id="more digits than int() takes"),
     ],
 )

@@ -203,7 +203,8 @@ class SessionOptions(_Options):
     add_free_dimension_override_by_denotation = _refused(
         "onnxruntime-web fixes dimensions only by name: use "
         "add_free_dimension_override_by_name()",
-        *("name", "value"),
+        "name",
+        "value",
     )
     add_session_config_entry = _Options._add_entry
     get_session_config_entry = _Options._get_entry
@@ -247,7 +248,8 @@ class SessionOptions(_Options):
     add_initializer = add_external_initializers = _refused(
         "onnxruntime-web reads initializers only from the model's files: feed an "
         "input, or use add_external_initializers_from_files_in_memory()",
-        *("name", "ortvalue"),
+        "name",
+        "ortvalue",
     )
     add_provider = _refused(_PASS_PROVIDERS, "name", "options")
     add_provider_for_devices = _refused(_PASS_PROVIDERS, "devices", "options")

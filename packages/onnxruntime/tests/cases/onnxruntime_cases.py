@@ -122,8 +122,18 @@ def test_nothing_and_scalars(providers):
 @pytest.mark.parametrize(
     "dtype",
     [
-        *("float32", "float16", "float64", "bool", "int8", "uint8", "int16", "uint16"),
-        *("int32", "uint32", "int64", "uint64"),
+        "float32",
+        "float16",
+        "float64",
+        "bool",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
     ],
 )
 def test_every_dtype(dtype, providers):
@@ -205,8 +215,12 @@ def test_integers_are_widened_where_the_model_wants_that(dtype, providers):
     ("given", "wanted"),
     [
         *(("int32", each) for each in ("float32", "int8", "uint64", "bool", "string")),
-        *(("int16", "int64"), ("uint32", "int64"), ("bool", "int64")),
-        *(("float64", "float32"), ("float64", "int64"), ("int64", "int32")),
+        ("int16", "int64"),
+        ("uint32", "int64"),
+        ("bool", "int64"),
+        ("float64", "float32"),
+        ("float64", "int64"),
+        ("int64", "int32"),
     ],
 )
 def test_nothing_else_is_converted(given, wanted, providers):

@@ -81,9 +81,15 @@ def with_onnx_type(dtype, x):
 
 
 WAYS = [
-    *(run, run_with_ort_values, bind_cpu_input, bind_ortvalue_input),
-    *(update_inplace, update_inplace_on_the_gpu, copy_tensors),
-    *(ortvalue_from_numpy, with_onnx_type),
+    run,
+    run_with_ort_values,
+    bind_cpu_input,
+    bind_ortvalue_input,
+    update_inplace,
+    update_inplace_on_the_gpu,
+    copy_tensors,
+    ortvalue_from_numpy,
+    with_onnx_type,
 ]
 every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 
@@ -157,8 +163,13 @@ def test_int_is_the_int_of_the_desktop():
         make([1], each).data_type()
         for each in (int, "int", np.dtype("i4"), np.int32, "f4", ">f4", bool)
     ] == [
-        *("tensor(int64)", "tensor(int64)", "tensor(int32)", "tensor(int32)"),
-        *("tensor(float)", "tensor(float)", "tensor(bool)"),
+        "tensor(int64)",
+        "tensor(int64)",
+        "tensor(int32)",
+        "tensor(int32)",
+        "tensor(float)",
+        "tensor(float)",
+        "tensor(bool)",
     ]
 
 

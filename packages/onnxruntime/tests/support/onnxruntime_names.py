@@ -10,8 +10,14 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "onnxruntime_names.md"
 CLASSES = (
-    *("InferenceSession", "IOBinding", "ModelMetadata", "NodeArg", "OrtDevice"),
-    *("OrtValue", "RunOptions", "SessionOptions"),
+    "InferenceSession",
+    "IOBinding",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtDevice",
+    "OrtValue",
+    "RunOptions",
+    "SessionOptions",
 )
 
 

@@ -99,8 +99,13 @@ def serving(folder: Path) -> Iterator[Server]:
         "IPYTHONDIR": str(home / "ipython"),
     }
     command = [
-        *(str(python), "-m", "jupyterlab", "--no-browser", "--allow-root"),
-        *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"),
+        str(python),
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        "--ServerApp.port=0",
         f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder}",
         "--LabApp.expose_app_in_browser=True",

@@ -33,8 +33,14 @@ def serving(folder: Path, mode: str, cells: Sequence[str]) -> Iterator[lab.Serve
         "MARIMO_SKIP_UPDATE_CHECK": "1",
     }
     command = [
-        *(str(lab.ROOT / "build" / "libs" / "bin" / "python"), "-m", "marimo", mode),
-        *("notebook.py", "--headless", "--host=127.0.0.1", f"--port={port}"),
+        str(lab.ROOT / "build" / "libs" / "bin" / "python"),
+        "-m",
+        "marimo",
+        mode,
+        "notebook.py",
+        "--headless",
+        "--host=127.0.0.1",
+        f"--port={port}",
         f"--token-password={lab.TOKEN}",
     ]
     with lab.running(command, folder, environment) as process:

@@ -247,8 +247,12 @@ def chromium(folder: Path) -> Iterator[str]:
     program = find_chromium()
     assert program is not None
     command = [
-        *(program, "--headless=new", "--remote-debugging-port=0"),
-        *(f"--user-data-dir={profile}", *FLAGS, "about:blank"),
+        program,
+        "--headless=new",
+        "--remote-debugging-port=0",
+        f"--user-data-dir={profile}",
+        *FLAGS,
+        "about:blank",
     ]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:

@@ -316,9 +316,19 @@ async def of_an_image():
 
 
 STEPS = [
-    *(uploaded, uploaded_views, narrowed, written, viewed, smaller_than_bytes),
-    *(of_unsigned_integers, of_signed_integers, of_floats, of_matrices, of_bytes),
-    *(of_halves, of_an_image),
+    uploaded,
+    uploaded_views,
+    narrowed,
+    written,
+    viewed,
+    smaller_than_bytes,
+    of_unsigned_integers,
+    of_signed_integers,
+    of_floats,
+    of_matrices,
+    of_bytes,
+    of_halves,
+    of_an_image,
 ]
 
 

@@ -26,9 +26,16 @@ class Slot:
     more: neither a tensor nor, on whatever thread, an operation."""
 
     __slots__ = (
-        *("buffer", "device", "own", "used", "end", "filled", "release", "faults"),
-        "hosts",
         "__weakref__",
+        "buffer",
+        "device",
+        "end",
+        "faults",
+        "filled",
+        "hosts",
+        "own",
+        "release",
+        "used",
     )
 
     def __init__(

@@ -7,8 +7,20 @@ import onnxruntime as ort
 from checks import check
 
 NAMES = [
-    *("constructor", "toString", "hasOwnProperty", "valueOf", "__proto__", "then"),
-    *("0", "1e3", " ", "length", "dispose", "\ufeffx", "a.b/c:0", "é\U0001f600"),
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "valueOf",
+    "__proto__",
+    "then",
+    "0",
+    "1e3",
+    " ",
+    "length",
+    "dispose",
+    "\ufeffx",
+    "a.b/c:0",
+    "é\U0001f600",
 ]
 P = sys.argv[1:]
 indices, outside = np.array([0, 2], np.int64), np.array([0, 3], np.int64)

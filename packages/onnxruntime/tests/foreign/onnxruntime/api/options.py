@@ -51,7 +51,9 @@ for name in (
         "enable_profile",
         "log_level",
     ),
-    *("execution_providers", "Enable_profiling", "optimized_model_path"),
+    "execution_providers",
+    "Enable_profiling",
+    "optimized_model_path",
 ):
     check(f"no option {name}", lambda: setattr(ort.SessionOptions(), name, 1))
     check(f"no option {name} to read", lambda: getattr(ort.SessionOptions(), name))

@@ -6,9 +6,18 @@ from checks import check
 
 OrtValue = onnxruntime.OrtValue
 DTYPES = [
-    *(np.float32, np.float64, np.float16, np.bool_),
-    *(np.int8, np.int16, np.int32, np.int64),
-    *(np.uint8, np.uint16, np.uint32, np.uint64),
+    np.float32,
+    np.float64,
+    np.float16,
+    np.bool_,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
 ]
 
 for dtype in DTYPES:
