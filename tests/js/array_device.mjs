@@ -68,7 +68,9 @@ export function device() {
   const limits = { maxBufferSize: 1 << 20 };
   const scopes = [];
   return Object.assign(made, {
-    ...{ label: "", limits, fails: null },
+    label: "",
+    limits,
+    fails: null,
     createBuffer: (descriptor) => Object.assign(createBuffer(descriptor), { unmap() {} }),
     pushErrorScope: (filter) => scopes.push(filter),
     async popErrorScope() {

@@ -106,6 +106,13 @@ export interface FromGPUBufferOptions<D extends DTypeName = DTypeName>
 }
 
 export const FROM_GPU_BUFFER: Names<FromGPUBufferOptions> = {
-  ...{ device: 1, byteOffset: 1, capacity: 1, release: 1 },
-  ...{ shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1 },
+  device: 1,
+  byteOffset: 1,
+  capacity: 1,
+  release: 1,
+  shape: 1,
+  dtype: 1,
+  strides: 1,
+  readOnly: 1,
+  padded: 1,
 };

@@ -66,5 +66,8 @@ export const LOAD_NAMES: Names<LoadOptions & Pick<OpenOptions, "place">> = LOADI
 /** The names of options of `open`. */
 export const OPEN_NAMES: Names<OpenOptions> = {
   ...LOADING,
-  ...{ format: 1, shape: 1, headers: 1, retries: 1 },
+  format: 1,
+  shape: 1,
+  headers: 1,
+  retries: 1,
 };

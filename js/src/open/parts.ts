@@ -154,7 +154,9 @@ export function planOf(
   const { count: times, stride: apart } = inner.pop() ?? { count: 1, stride: 0 };
   return {
     ...best,
-    ...{ run, times, apart },
+    run,
+    times,
+    apart,
     rows: () => placesOf(inner),
     *starts() {
       for (const place of placesOf(axes.slice(0, best.first))) yield offset + place;

@@ -51,8 +51,21 @@ const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" |
 };
 
 const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
-  ...{ scratch: 1, call: 1, borrow: 1, empty: 1, wrap: 1, share: 1, view: 1, pack: 1, chunk: 1 },
-  ...{ release: 1, error_kind: 1, error_text: 1, on_drop: 1, on_run: 1, on_wait: 1 },
+  scratch: 1,
+  call: 1,
+  borrow: 1,
+  empty: 1,
+  wrap: 1,
+  share: 1,
+  view: 1,
+  pack: 1,
+  chunk: 1,
+  release: 1,
+  error_kind: 1,
+  error_text: 1,
+  on_drop: 1,
+  on_run: 1,
+  on_wait: 1,
 };
 
 /**

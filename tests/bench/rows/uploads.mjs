@@ -75,6 +75,7 @@ export const upload = {
       "floor, copied within memory": {
         isSettled: false,
         run() {
+          copied.data.set(packed.data);
           return copied;
         },
       },

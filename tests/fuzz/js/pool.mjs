@@ -27,7 +27,12 @@ async function copyAt(path, name, bridge) {
   const { dtypeNamed } = await import(`${path}core/dtype.js`);
   const { Tensor, webgpu, liveTensors } = library;
   return {
-    ...{ name, Tensor, webgpu, liveTensors, exchange, bridge },
+    name,
+    Tensor,
+    webgpu,
+    liveTensors,
+    exchange,
+    bridge,
     empty: ({ gpu }, dtype, count) => emptyOnDevice(useDevice(gpu), [count], dtypeNamed(dtype)),
   };
 }

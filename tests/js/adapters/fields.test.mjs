@@ -431,8 +431,13 @@ test("extension types that contradict themselves are refused, and others are the
 test("flechette: columns of numbers are shared, and its other types are refused by name", () => {
   const { columnFromArray: column, fixedSizeList, ...types } = flechette;
   for (const [dtype, type] of Object.entries({
-    ...{ int8: "int8", int32: "int32", uint16: "uint16", float32: "float32", float64: "float64" },
-    ...{ float16: "float16", bool: "bool" },
+    int8: "int8",
+    int32: "int32",
+    uint16: "uint16",
+    float32: "float32",
+    float64: "float64",
+    float16: "float16",
+    bool: "bool",
   })) {
     const of = types[type]();
     const [values, lists] = [

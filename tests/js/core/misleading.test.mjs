@@ -38,7 +38,10 @@ const gives = Object.values(adapters).map(({ give }) => [give.name, give]);
 const scope = {
   ...Object.fromEntries(gives),
   fromOrt: adapters.ort.take,
-  ...{ buffer, device, Tensor, webgpu },
+  buffer,
+  device,
+  Tensor,
+  webgpu,
   formula: (text) => formula(text, "operation"),
   help: (row, said = "operation, line 1") => say(helpFor(row, said)),
   size: (wgsl) => say(`${parseShader(wgsl, "main").workgroup}`),

@@ -343,8 +343,12 @@ test("a formula's cached call has the same options, and numbers that fit", async
   const [x, y] = [shaped([2, 3]), shaped([3])];
   const z = y.reshape([1, 3]);
   const sum = new webgpu.ReductionKernel(gpu, {
-    ...{ inputs: "f32 x", outputs: "f32 y", map: "x" },
-    ...{ reduce: "a + b", postMap: "y = a", identity: 0 },
+    inputs: "f32 x",
+    outputs: "f32 y",
+    map: "x",
+    reduce: "a + b",
+    postMap: "y = a",
+    identity: 0,
   });
   const refused = (output, options) =>
     assert.throws(() => sum.run([x, output], options), { name: "RangeError" });
@@ -358,7 +362,9 @@ test("a formula's cached call has the same options, and numbers that fit", async
     await device.answer();
   }
   const add = new webgpu.ElementwiseKernel(gpu, {
-    ...{ inputs: "f16 x, f16 k", outputs: "f16 y", operation: "y = x + k" },
+    inputs: "f16 x, f16 k",
+    outputs: "f16 y",
+    operation: "y = x + k",
   });
   const half = shaped([3], "float16");
   for (let i = 0; i < 2; i++) {
@@ -368,7 +374,9 @@ test("a formula's cached call has the same options, and numbers that fit", async
   }
   const [one, two] = [x, x].map(({ shape }) => shaped(shape));
   const scale = new webgpu.ElementwiseKernel(gpu, {
-    ...{ inputs: "f32 x, i32 k", outputs: "f32 y", operation: "y = x * f32(k)" },
+    inputs: "f32 x, i32 k",
+    outputs: "f32 y",
+    operation: "y = x * f32(k)",
   });
   for (let i = 0; i < 2; i++) {
     assert.equal(scale.run([one, 2, two]), two);
@@ -395,7 +403,9 @@ test("what a cached call keeps alive is none of its arguments", async () => {
   const device = watching();
   const { gpu } = device;
   const scale = new webgpu.ElementwiseKernel(gpu, {
-    ...{ inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = k * x" },
+    inputs: "f32 x, f32 k",
+    outputs: "f32 y",
+    operation: "y = k * x",
   });
   const buffer = gpu.createBuffer({ size: 16, usage: 128 | 8 | 4 });
   const released = new WeakRef(function release() {});

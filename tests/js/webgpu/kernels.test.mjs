@@ -38,8 +38,12 @@ test("without workgroups there is an invocation for each element that is written
 });
 
 const SUM = {
-  ...{ inputs: "f32 x", outputs: "f32 y" },
-  ...{ map: "x", reduce: "a + b", postMap: "y = a", identity: 0 },
+  inputs: "f32 x",
+  outputs: "f32 y",
+  map: "x",
+  reduce: "a + b",
+  postMap: "y = a",
+  identity: 0,
 };
 
 test("workgroups are one to three numbers", () => {

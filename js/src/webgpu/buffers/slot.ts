@@ -29,8 +29,16 @@ export type LiveSlot = Slot & { readonly device: DeviceRecord; readonly buffer: 
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
 export const Usage = {
-  ...{ MAP_READ: 1, MAP_WRITE: 2, COPY_SRC: 4, COPY_DST: 8, INDEX: 16, VERTEX: 32 },
-  ...{ UNIFORM: 64, STORAGE: 128, INDIRECT: 256, QUERY_RESOLVE: 512 },
+  MAP_READ: 1,
+  MAP_WRITE: 2,
+  COPY_SRC: 4,
+  COPY_DST: 8,
+  INDEX: 16,
+  VERTEX: 32,
+  UNIFORM: 64,
+  STORAGE: 128,
+  INDIRECT: 256,
+  QUERY_RESOLVE: 512,
 } as const;
 
 /** The default usage of buffers made here: all uses of tensors. */

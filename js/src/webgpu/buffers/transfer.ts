@@ -307,7 +307,14 @@ function takeStaging(device: DeviceRecord, bytes: number): BufferRecord {
 }
 
 registerDeviceLayer({
-  ...{ upload, write, read, fromBuffer, bufferOf, exportBuffer, fit, fitUpload },
+  upload,
+  write,
+  read,
+  fromBuffer,
+  bufferOf,
+  exportBuffer,
+  fit,
+  fitUpload,
   capacityOf: (tensor) => capacityIn(slotOf(tensor.handle), tensor),
   faultOf: (tensor) => faultOf(slotOf(tensor.handle).device, extentOf(tensor)),
   joinFault: (tensor, fault) => joinFault(slotOf(tensor.handle).device, extentOf(tensor), fault),

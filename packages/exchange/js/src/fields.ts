@@ -102,9 +102,20 @@ export function describe(
     broken(rule, `capacity ${own} from byte ${start} on leaves data, which has ${bytes}`);
   }
   return {
-    ...{ kind, gpu, shape: dims, strides: steps, data: data as Fields["data"] },
-    ...{ byteOffset: start, capacity: own, flags: mask, step, positions: places, from, to },
-    ...{ flush: flush as Fields["flush"], fault: fault as Fields["fault"] },
+    kind,
+    gpu,
+    shape: dims,
+    strides: steps,
+    data: data as Fields["data"],
+    byteOffset: start,
+    capacity: own,
+    flags: mask,
+    step,
+    positions: places,
+    from,
+    to,
+    flush: flush as Fields["flush"],
+    fault: fault as Fields["fault"],
     release: release as Fields["release"],
   };
 }

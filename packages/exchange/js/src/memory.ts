@@ -24,9 +24,15 @@ type ViewClass = {
 };
 
 const CLASSES: Record<string, ViewClass> = {
-  ...{ int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array },
-  ...{ uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array },
-  ...{ float32: Float32Array, float64: Float64Array },
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  float32: Float32Array,
+  float64: Float64Array,
 };
 
 export function arrayMemory(size: number, place: ArrayPlace, kind: Kind): OfferMemory {

@@ -253,6 +253,14 @@ function objectsOf({ data, device, flush, release, fault }: Exchange): unknown[]
 function told({ version, device, dtype, shape, strides, byteOffset, capacity, flags }: Exchange) {
   const { type, id } = Object(device) as { type?: unknown; id?: unknown };
   return JSON.stringify({
-    ...{ version, type, id, dtype, shape, strides, byteOffset, capacity, flags },
+    version,
+    type,
+    id,
+    dtype,
+    shape,
+    strides,
+    byteOffset,
+    capacity,
+    flags,
   });
 }

@@ -97,8 +97,19 @@ test("fromExchange of the module in C breaks no rule", async (context) => {
 
 /** OpenCV's numbers of the dtypes that DLPack has, too. */
 const DTYPES = {
-  ...{ uint8: 0, int8: 1, uint16: 2, int16: 3, int32: 4, float32: 5, float64: 6, float16: 7 },
-  ...{ bfloat16: 8, bool: 9, uint64: 10, int64: 11, uint32: 12 },
+  uint8: 0,
+  int8: 1,
+  uint16: 2,
+  int16: 3,
+  int32: 4,
+  float32: 5,
+  float64: 6,
+  float16: 7,
+  bfloat16: 8,
+  bool: 9,
+  uint64: 10,
+  int64: 11,
+  uint32: 12,
 };
 
 test("Mats of OpenCV.js break no rule", async () => {

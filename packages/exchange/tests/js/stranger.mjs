@@ -5,8 +5,11 @@ const EXCHANGE = Symbol.for("dlpack.exchange");
 const ASYNC = Symbol.for("dlpack.exchange.async");
 const refuse = (name, text) => Object.assign(new Error(text), { name });
 const DTYPES = {
-  ...{ float32: [2, 32, "Float32"], int32: [0, 32, "Int32"], uint32: [1, 32, "Uint32"] },
-  ...{ int16: [0, 16, "Int16"], uint8: [1, 8, "Uint8"] },
+  float32: [2, 32, "Float32"],
+  int32: [0, 32, "Int32"],
+  uint32: [1, 32, "Uint32"],
+  int16: [0, 16, "Int16"],
+  uint8: [1, 8, "Uint8"],
 };
 const up = (bytes, step) => Math.ceil(bytes / step) * step;
 const [MAP, SRC, DST, STORAGE] = [1, 4, 8, 128];

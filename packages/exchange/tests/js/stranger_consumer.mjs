@@ -7,9 +7,17 @@ const unless = (met, text, name = "UnsupportedError") => {
   if (!met) throw refuse(name, text);
 };
 const READERS = {
-  ...{ "0,8": "getInt8", "0,16": "getInt16", "0,32": "getInt32", "0,64": "getBigInt64" },
-  ...{ "1,8": "getUint8", "1,16": "getUint16", "1,32": "getUint32", "1,64": "getBigUint64" },
-  ...{ "2,32": "getFloat32", "2,64": "getFloat64", "6,8": "getUint8" },
+  "0,8": "getInt8",
+  "0,16": "getInt16",
+  "0,32": "getInt32",
+  "0,64": "getBigInt64",
+  "1,8": "getUint8",
+  "1,16": "getUint16",
+  "1,32": "getUint32",
+  "1,64": "getBigUint64",
+  "2,32": "getFloat32",
+  "2,64": "getFloat64",
+  "6,8": "getUint8",
 };
 const isCount = (n) => Number.isSafeInteger(n) && n >= 0;
 const isVersion = (x) => Array.isArray(x) && x.length === 2 && x.every(isCount);

@@ -201,7 +201,11 @@ export async function an_update_takes_what_a_call_takes(context) {
     const isReduced = seed % 2 === 1;
     const kernel = isReduced
       ? new webgpu.ReductionKernel(device, {
-          ...{ ...parameters, map: sum, reduce: "a + b", postMap: "y = a", identity: 0 },
+          ...parameters,
+          map: sum,
+          reduce: "a + b",
+          postMap: "y = a",
+          identity: 0,
         })
       : new webgpu.ElementwiseKernel(device, { ...parameters, operation: `y = ${sum}` });
     const host = Tensor.fromTypedArray(new types[out](isReduced ? 1 : 4), {

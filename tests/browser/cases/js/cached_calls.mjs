@@ -59,8 +59,12 @@ const FORMULAS = {
   count: { inputs: "raw f32 x, i32 k", outputs: "f32 y", operation: "y = x[0] + f32(k)" },
   half: { inputs: "f16 x, f16 k", outputs: "f16 y", operation: "y = x + k" },
   total: {
-    ...{ inputs: "f32 x, f32 k", outputs: "f32 y" },
-    ...{ map: "x * k", reduce: "a + b", postMap: "y = a", identity: 0 },
+    inputs: "f32 x, f32 k",
+    outputs: "f32 y",
+    map: "x * k",
+    reduce: "a + b",
+    postMap: "y = a",
+    identity: 0,
   },
 };
 

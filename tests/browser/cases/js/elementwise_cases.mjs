@@ -19,8 +19,13 @@ async function kernelsOf(context) {
       new ElementwiseKernel(device, { inputs, outputs, operation, name }),
     reduction: (more = {}) =>
       new ReductionKernel(device, {
-        ...{ inputs: "f32 x", outputs: "f32 y" },
-        ...{ map: "x", reduce: "a + b", postMap: "y = a", identity: 0, ...more },
+        inputs: "f32 x",
+        outputs: "f32 y",
+        map: "x",
+        reduce: "a + b",
+        postMap: "y = a",
+        identity: 0,
+        ...more,
       }),
     upload(array, shape = [array.length]) {
       const host = Tensor.fromTypedArray(array, { shape });
@@ -128,9 +133,13 @@ export async function no_elements_give_the_identity(context) {
 export async function vectors_are_reduced(context) {
   const { reduction, upload, read } = await kernelsOf(context);
   const range = reduction({
-    ...{ inputs: "i32 x", outputs: "i32 least, i32 most", reduceType: "vec2i" },
-    ...{ map: "vec2i(x, x)", reduce: "vec2i(min(a.x, b.x), max(a.y, b.y))" },
-    ...{ postMap: "least = a.x; most = a.y", identity: "vec2i(2147483647, -2147483648)" },
+    inputs: "i32 x",
+    outputs: "i32 least, i32 most",
+    reduceType: "vec2i",
+    map: "vec2i(x, x)",
+    reduce: "vec2i(min(a.x, b.x), max(a.y, b.y))",
+    postMap: "least = a.x; most = a.y",
+    identity: "vec2i(2147483647, -2147483648)",
   });
   const x = upload(Int32Array.from({ length: 20_000 }, (_, i) => ((i * 7919) % 1001) - 500));
   const [least, most] = range.run([x]);

@@ -51,8 +51,17 @@ export interface WireOptions {
 
 /** The names of options of a wire. */
 export const WIRE_NAMES: { readonly [name in keyof WireOptions]-?: 0 | 1 } = {
-  ...{ send: 1, ontensor: 1, onfree: 1, onsession: 1, onrefuse: 1, device: 1 },
-  ...{ limit: 1, piece: 1, window: 1, timeout: 1, now: 1 },
+  send: 1,
+  ontensor: 1,
+  onfree: 1,
+  onsession: 1,
+  onrefuse: 1,
+  device: 1,
+  limit: 1,
+  piece: 1,
+  window: 1,
+  timeout: 1,
+  now: 1,
 };
 
 /** Sessions that ended, of which late frames may arrive. */
