@@ -78,9 +78,10 @@ sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
 endef
 
 INPUTS_js := $(LIBRARIES) $(EXAMPLE) $(VECTORS) $(DAWN) $(if $(WHOLE),whole-site,site)
+# Some files wait more than they work; Node's own default leaves a core free.
 define RUN_js
 tools/need.sh libvulkan swiftshader && export WEBGPU=required || $(NO_SWIFTSHADER)
-node --test $$(find tests/js $(wildcard packages/*/tests/js) -name '*.test.mjs')
+node --test --test-concurrency=$$(nproc) $$(find tests/js $(wildcard packages/*/tests/js) -name '*.test.mjs')
 endef
 
 INPUTS_package := $(LIBRARIES) package site chromium
