@@ -34,7 +34,7 @@ const ROWS = [
   handover,
   handoverToLibraries,
 ];
-const BUDGET_MS = 25_000; // of one size of a row
+const BUDGET_MS = 12_000; // of one size of a row
 
 /** The rows of exchange.py, which bench.py measures natively as well. */
 async function pythonRows(pyodide, quick) {

@@ -10,6 +10,8 @@ const WARM_UP_SHARE = 1 / 4; // of a budget, at most
 const LEAST_ROUNDS = 3; // even if the budget is used up
 const MOST_ALIVE = 512 * MB; // of a batch: a GPU in software and its process share memory with all
 
+const LARGE = 128 * MB; // left by one run
+
 const now = () => performance.now();
 
 /** Linear interpolation between the sorted samples. */
@@ -42,7 +44,7 @@ export function expect(condition, what) {
 let last; // or compilers would leave out work whose result nobody uses
 
 /** Runs a batch; `{total, blocked}` in ms for each run. */
-async function sample(way, { free = () => {}, settle }) {
+async function sample(way, { free = () => {}, settle, alive = 0 }) {
   const count = way.batch;
   const start = now();
   if (way.loop) way.loop(count);
@@ -55,7 +57,10 @@ async function sample(way, { free = () => {}, settle }) {
   }
   const blocked = now() - start;
   if (way.isSettled) await settle();
-  return { total: (now() - start) / count, blocked: blocked / count };
+  const total = now() - start;
+  // Not timed: buffers that were destroyed are freed before the next batch makes others.
+  if (way.isSettled && alive >= LARGE) await settle();
+  return { total: total / count, blocked: blocked / count };
 }
 
 /** Runs a way once; throws if its result is wrong. */

@@ -28,15 +28,17 @@ export const upload = {
     contiguous: [64, MB, 16 * MB, 64 * MB, 256 * MB],
     "in use": [16 * MB, 64 * MB, 256 * MB],
   },
-  make({ pyodide, bridge, device, pool, python, pieces = [PIECE] }, bytes, layout) {
+  make(context, bytes, layout) {
+    const { pyodide, bridge, library, device, pool, python, pieces = [PIECE] } = context;
     const [array, pack] = python.uploading(bytes, layout);
     const plain = pack();
     const source = bridge.tensor(array);
     const packed = bridge.tensor(plain);
     const { dtype } = packed;
-    const first = source.to(device, { dtype });
-    const copied = bridge.empty(packed.shape, dtype);
+    const { shape } = packed;
+    const copied = bridge.empty(shape, dtype);
     const existing = makeBuffer(device, bytes);
+    const first = library.Tensor.fromGPUBuffer(existing, { device, shape, dtype });
     const word = makeBuffer(device, 4);
     const wasm = pyodide._module;
     const isUsed = layout === "in use";
@@ -119,7 +121,6 @@ export const upload = {
       wipe() {
         pool.drop(); // whose buffers have the right elements, too
         clear(device, existing);
-        clear(device, first.buffer);
         copied.data.fill(0);
       },
       check: async (made) => same(await read(device, made), packed.data),
