@@ -32,6 +32,7 @@ from ._tensor.device import Device
 from ._tensor.inspect import inspect
 from ._tensor.making import empty, from_gpu_buffer, from_js, to_host, to_js
 from ._tensor.tensor import Tensor, from_buffer, from_dlpack
+from ._traceback import shorten_tracebacks as _shorten_tracebacks
 
 #: The version of the package.
 __version__ = "0.1.0"
@@ -68,3 +69,5 @@ __all__ = [
     "to_js",
     "webgpu",
 ]
+
+_shorten_tracebacks()

@@ -27,6 +27,9 @@ def test_what_blocks_say(python: Python) -> None:
     assert python.run("print('one')\nprint('two', end='')\n3") == "one\ntwo\n3"
     assert "ZeroDivisionError: division by zero" in python.run("1 / 0")
     assert "invalid syntax" in python.run("1 +")
+    ours = python.run("import dlpack_web as dlw\ndlw.from_dlpack(3)")
+    assert "cannot share an int" in ours
+    assert "dlpack_web/" not in ours
     assert python.run("from IPython.display import *") == ""
     assert python.run("for i in range(3): clear_output(wait=True); print(i)") == "2\n"
     assert python.run("%pip install dlpack-web") == ""
