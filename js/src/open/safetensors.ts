@@ -64,10 +64,11 @@ export function readHeader(
 }
 
 function metadataOf(given: unknown, what: string): Record<string, string> {
-  const isPlain = typeof given === "object" && given !== null && !Array.isArray(given);
+  if (given === null) return {}; // as safetensors' own reader does
+  const isPlain = typeof given === "object" && !Array.isArray(given);
   const entries = isPlain ? Object.entries(given) : [];
   if (!isPlain || entries.some(([, value]) => typeof value !== "string")) {
-    throw malformed(what, "__metadata__ must be an object of strings");
+    throw malformed(what, "__metadata__ must be an object of strings, or null");
   }
   return Object.fromEntries(entries);
 }

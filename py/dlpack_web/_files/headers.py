@@ -307,11 +307,13 @@ def read_header(header: bytes, what: str) -> tuple[dict[str, Any], dict[str, str
     """What a header says, unchecked but for its form: of each name, and the
     metadata."""
     found = strict_json(header, what)
-    metadata = found.pop("__metadata__", {})
+    metadata = found.pop("__metadata__", None)
+    if metadata is None:  # absent, or null, as safetensors' own reader allows
+        metadata = {}
     if not isinstance(metadata, dict) or any(
         not isinstance(value, str) for value in metadata.values()
     ):
-        malformed(what, "__metadata__ must be an object of strings")
+        malformed(what, "__metadata__ must be an object of strings, or null")
     return found, metadata
 
 

@@ -145,7 +145,8 @@ def to_js(x: object) -> Any:
     -------
     JsProxy
         A Tensor with its own hold on the memory, whose receiver calls `release()`. Its
-        `data` is the typed array.
+        `data` is the typed array. Collecting the Tensor does not release the memory,
+        because a typed array of it may still be in use and does not keep it.
 
     Examples
     --------
