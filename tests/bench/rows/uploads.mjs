@@ -17,8 +17,8 @@ const PIECE = 4;
 
 /**
  * NumPy array -> GPU. Today's ways make a buffer each time, after NumPy's packing or narrowing; ours takes
- * one from its pool, or makes one where none fits ("cold"). A buffer "in use" is read by a command just
- * before. `pieces` of the context: MiB, a floor for each.
+ * one from its pool, or makes one where none fits ("cold"). A buffer "in use" has been written by a command
+ * just before: Chromium copies directly only to a buffer that the GPU has never written. `pieces` of the context: MiB, a floor for each.
  */
 export const upload = {
   path: "upload",
@@ -38,7 +38,11 @@ export const upload = {
     const { shape } = packed;
     const copied = bridge.empty(shape, dtype);
     const existing = makeBuffer(device, bytes);
-    const first = library.Tensor.fromGPUBuffer(existing, { device, shape, dtype });
+    // A tensor of our own costs less; the largest shares the floor's buffer, for memory.
+    const first =
+      bytes > 64 * MB
+        ? library.Tensor.fromGPUBuffer(existing, { device, shape, dtype })
+        : source.to(device, { dtype });
     const word = makeBuffer(device, 4);
     const wasm = pyodide._module;
     const isUsed = layout === "in use";
@@ -57,9 +61,8 @@ export const upload = {
         return buffer;
       };
     /** By address, packed already. */
-    const put = (buffer, at = 0, size = bytes) => {
-      const from = packed.data.byteOffset + at;
-      device.queue.writeBuffer(buffer, at, wasm.HEAPU8.buffer, from, size);
+    const put = (buffer, at = 0, size = bytes, { data } = packed) => {
+      device.queue.writeBuffer(buffer, at, wasm.HEAPU8.buffer, data.byteOffset + at, size);
       return buffer;
     };
     const inPieces = (piece) => () => {
@@ -120,12 +123,14 @@ export const upload = {
       settle: settling(device),
       wipe() {
         pool.drop(); // whose buffers have the right elements, too
-        clear(device, existing);
         copied.data.fill(0);
+        // From the CPU: after a clear, which the GPU does, no upload is copied directly.
+        put(existing, 0, bytes, copied);
+        first.write(copied);
       },
       check: async (made) => same(await read(device, made), packed.data),
       free(made) {
-        if (isUsed && made !== copied) copyBuffer(device, made.buffer ?? made, word, 4);
+        if (isUsed && made !== copied) copyBuffer(device, word, made.buffer ?? made, 4);
         if (!kept.has(made)) giveBack(made);
       },
       done() {
