@@ -517,7 +517,7 @@ sys.path[:0] = {sys.path!r}
 import dlpack_web as dlw
 device = asyncio.run(dlw.webgpu.request_device())
 from dlpack_web._backends.desktop import idle
-assert idle._IDLE_S == 10  # as in js/src/webgpu/pool.ts
+assert idle._IDLE_S == 10  # as in js/src/webgpu/buffers/pool.ts
 idle._IDLE_S = 0.01
 for _ in range(2):
     dlw.empty(1000, device=device).release()

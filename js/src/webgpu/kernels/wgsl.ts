@@ -1,6 +1,6 @@
 /**
  * Parses a shader's source for its bindings, and the size of its workgroups
- * (py/dlpack_web/_backends/model/wgsl.py does the same; tests/fuzz/twins compares).
+ * (py/dlpack_web/_backends/model/kernels/wgsl.py does the same; tests/fuzz/twins compares).
  */
 
 /** The dtype of a tensor for each scalar type. */
