@@ -167,6 +167,15 @@ def test_a_buffer_is_taken_at_no_negative_offset(device):
         dlw.webgpu.from_wgpu(buffer, 2, "uint8", byte_offset=-1)
 
 
+async def test_an_adapter_in_software():
+    device = await dlw.webgpu.request_device(
+        forceFallbackAdapter=True, featureLevel="core"
+    )
+    assert dlw.empty(3, "float32", device=device).device == device
+    with pytest.raises(TypeError, match="^forceFallbackAdapter must be a boolean"):
+        await dlw.webgpu.request_device(forceFallbackAdapter="yes")
+
+
 async def test_a_feature_that_there_is_not_is_named():
     with pytest.raises(TypeError, match=r"^no such feature: .*no-such-feature"):
         await dlw.webgpu.request_device(features=["no-such-feature"])

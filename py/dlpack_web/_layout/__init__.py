@@ -136,6 +136,12 @@ class DeviceOptions(Limits, total=False):
     powerPreference
         Which adapter, where there are several.
 
+    featureLevel
+        With compatibility, adapters that lack parts of WebGPU's core suffice, too.
+
+    forceFallbackAdapter
+        Whether to use an adapter in software, even where there is a GPU.
+
     label
         Shown in error messages.
 
@@ -151,6 +157,8 @@ class DeviceOptions(Limits, total=False):
 
     features: Iterable[str]
     powerPreference: Literal["low-power", "high-performance"]
+    featureLevel: Literal["core", "compatibility"]
+    forceFallbackAdapter: bool
     label: str
 
 

@@ -91,11 +91,15 @@ test("options name features, limits, the kind of adapter and a label", async () 
     minUniformBufferOffsetAlignment: 512, // larger is less: the browser checks it
     maxStorageBufferBindingSize: undefined,
     powerPreference: "low-power",
+    featureLevel: "compatibility",
+    forceFallbackAdapter: true,
     label: "mine",
   });
   assert.equal(device.label, "mine");
   assert.deepEqual(asked, {
-    adapters: [{ powerPreference: "low-power" }],
+    adapters: [
+      { powerPreference: "low-power", featureLevel: "compatibility", forceFallbackAdapter: true },
+    ],
     devices: [
       {
         label: "mine",
@@ -121,6 +125,8 @@ for (const [what, options, error] of [
     },
   ],
   ["another adapter", { powerPreference: "fast" }, { message: /^powerPreference .* not "fast"$/ }],
+  ["a level", { featureLevel: "full" }, { message: /^featureLevel must be core or compatibility/ }],
+  ["no flag", { forceFallbackAdapter: 1 }, { message: /^forceFallbackAdapter must be a boolean/ }],
   ["a limit below 0", { maxBufferSize: -1 }, { message: /-1 is not a number from 0 on$/ }],
   [
     "an unknown option",
@@ -250,6 +256,9 @@ test("the page's device has all that its adapter has, and everybody gets it", as
   assert.equal(await webgpu.pageDevice({ maxBindGroups: Number.POSITIVE_INFINITY }), device);
   assert.equal(await webgpu.pageDevice({ minUniformBufferOffsetAlignment: 512 }), device);
   assert.equal(asked.devices.length, 1);
+  assert.notEqual(await webgpu.pageDevice({ forceFallbackAdapter: true }), device);
+  Object.assign(device, { adapterInfo: { isFallbackAdapter: true } });
+  assert.equal(await webgpu.pageDevice({ forceFallbackAdapter: true }), device);
 });
 
 test("a wrong option fails for its caller, and not for all who share the page's device", async () => {

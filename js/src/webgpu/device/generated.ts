@@ -56,6 +56,10 @@ export interface Options {
   features?: (Iterable<string> & object) | undefined;
   /** Which adapter, where there are several. */
   powerPreference?: "low-power" | "high-performance" | undefined;
+  /** With compatibility, adapters that lack parts of WebGPU's core suffice, too. */
+  featureLevel?: "core" | "compatibility" | undefined;
+  /** Whether to use an adapter in software, even where there is a GPU. */
+  forceFallbackAdapter?: boolean | undefined;
   /** Shown in error messages. */
   label?: string | undefined;
 }
@@ -64,7 +68,13 @@ export const OPTIONS: Record<string, readonly [kind: string | readonly string[],
   {
     features: ["names", 'a list of names: ["shader-f16"]'],
     powerPreference: [["low-power", "high-performance"], "low-power or high-performance"],
+    featureLevel: [["core", "compatibility"], "core or compatibility"],
+    forceFallbackAdapter: ["flag", "a boolean"],
     label: ["text", "a string"],
   };
 /** Those that requestAdapter() takes. */
-export const OF_ADAPTER: readonly string[] = ["powerPreference"];
+export const OF_ADAPTER: readonly string[] = [
+  "powerPreference",
+  "featureLevel",
+  "forceFallbackAdapter",
+];

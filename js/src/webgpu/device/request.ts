@@ -76,7 +76,8 @@ export async function fittingIfAlive(
 }
 
 async function suffices(device: GPUDevice, { options, limits }: Request): Promise<boolean> {
-  const { features } = options;
+  const { features, forceFallbackAdapter } = options;
+  if (forceFallbackAdapter && !device.adapterInfo?.isFallbackAdapter) return false;
   if (!(features ?? []).every((name) => device.features.has(name))) return false;
   for (const [name, asked] of Object.entries(limits)) {
     if (asked === undefined) continue;

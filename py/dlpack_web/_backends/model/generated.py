@@ -7,9 +7,11 @@ OPTIONS: dict[str, tuple[str | list[str], str]] = {
         ["low-power", "high-performance"],
         "low-power or high-performance",
     ),
+    "featureLevel": (["core", "compatibility"], "core or compatibility"),
+    "forceFallbackAdapter": ("flag", "a boolean"),
     "label": ("text", "a string"),
 }
-OF_ADAPTER = ["powerPreference"]
+OF_ADAPTER = ["powerPreference", "featureLevel", "forceFallbackAdapter"]
 DEFAULT_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
 DEFAULT_FEATURES = ("shader-f16", "subgroups", "timestamp-query")
 REQUEST = {
