@@ -33,6 +33,10 @@ export type GPUDevice = Known<
 
 export type GPUAdapter = Known<"GPUAdapter", { requestDevice(): Promise<GPUDevice> }>;
 
+export type GPUAnyPipeline =
+  | Known<"GPUComputePipeline", { label: string }>
+  | Known<"GPURenderPipeline", { label: string }>;
+
 export type GPUTexture = Known<
   "GPUTexture",
   {

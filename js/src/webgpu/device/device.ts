@@ -7,7 +7,7 @@
 import { type Device, NamedDevice } from "../../core/device.js";
 import { WEBGPU } from "../../core/dlpack.js";
 import { DeviceError, DeviceLostError, textOf } from "../../core/errors.js";
-import type { GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
+import type { GPUAnyPipeline, GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
 import type { BufferRecord, Origin } from "../errors/record.js";
 import * as messages from "../messages.js";
@@ -185,7 +185,7 @@ export function count(
   moved.copies += copies;
 }
 
-export type Pipeline = GPUComputePipeline | GPURenderPipeline;
+export type Pipeline = GPUAnyPipeline;
 
 /**
  * A pipeline of our own shaders, compiled once. An error of its use may be its fault: then clear
