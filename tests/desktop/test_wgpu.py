@@ -172,7 +172,7 @@ async def test_an_adapter_in_software():
         forceFallbackAdapter=True, featureLevel="core"
     )
     assert dlw.empty(3, "float32", device=device).device == device
-    with pytest.raises(TypeError, match="^forceFallbackAdapter must be a boolean"):
+    with pytest.raises(TypeError, match=r"^forceFallbackAdapter must be a boolean"):
         await dlw.webgpu.request_device(forceFallbackAdapter="yes")
 
 
