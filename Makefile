@@ -29,7 +29,7 @@ native: ## the extension for this machine's CPython, installed into build/venv
 wheel: ## dist/*.whl for Pyodide
 package: ## dist/*.tgz for npm
 check: ## format, lint, types, imports, locks, sizes
-generate: ## dtypes, devices, limits, messages and calls that several languages have
+generate: ## dtypes, devices, options, messages and shaders that several languages have
 fix: ## formats and repairs what tools can repair
 locks: ## tools/requirements/*.txt from *.in, with the hashes of all files
 tables: ## tables of what suites found, WHAT=interop|arrays|onnxruntime|foreign

@@ -37,7 +37,8 @@ export class Kernels {
     parts: readonly Part[],
     params: Source["params"],
   ): Kernel {
-    const [device, options] = [deviceOf(deviceId), { entry, label, check }];
+    const device = deviceOf(deviceId);
+    const options = { entry, label, check };
     return calledAt(site, () => new Kernel(device, wgsl, options, { parts, params }));
   }
 

@@ -1,6 +1,6 @@
 // Whole texts of errors. texts.txt has lines that people write, and below each the error: its name, its
 // message and its fields (what was given, what is needed, the device). `UPDATE=1 node --test
-// tests/js/texts/texts.test.mjs` writes the errors of all lines anew; read the change. The device is a fake: all
+// tests/js/texts/texts.test.mjs` writes the errors of all lines again; read the change. The device is a fake: all
 // of these are found before a GPU is asked.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -2,7 +2,7 @@
  * buffers/: tensors in GPU buffers, their references, and how elements get there, from there to another
  * buffer, and back.
  *
- * Other folders use the slots of tensors (`table.ts`), which bytes are theirs (`extents.ts`), the checks of
+ * Other folders use the slots of tensors (`table.ts`), which bytes are theirs (`slot.ts`), the checks of
  * `checks.ts`, buffers for new tensors (`pool.ts`), and tensors over them.
  */
 import { placeElements } from "../../core/arrays.js";
