@@ -200,7 +200,7 @@ done
 endef
 
 # PACKAGES_OUT="page": without this one alone. What is committed is copied.
-INPUTS_without-packages := $(NATIVE) $(LIBS) $(LIBRARIES) $(PYPI_WHEELS) $(MODEL) $(NUMPY) build/xbuildenv/.done
+INPUTS_without-packages := $(VENV) $(LIBS) $(MODEL)
 RUN_without-packages = $(PYTHON) tests/tools/without_packages.py $(PACKAGES_OUT)
 
 INPUTS_gpu-kit := $(KIT)
