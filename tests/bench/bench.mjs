@@ -106,4 +106,6 @@ async function firstStep() {
   return (await module.first_step.callPromising()).toJs();
 }
 
-Object.assign(globalThis, { bench, firstStep });
+const paths = [...new Set(["python", ...ROWS.map(({ path }) => path), "first step"])];
+
+Object.assign(globalThis, { bench, firstStep, paths });

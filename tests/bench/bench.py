@@ -1,5 +1,5 @@
-"""Measure us, today's ways and the floor side by side: in one page of headless Chromium and, if a
-row is only Python, in this CPython as well.
+"""Measure us, today's ways and the floor side by side: all ways of a row in one page of headless
+Chromium and, if a row is only Python, in this CPython as well.
 
 Writes build/bench.json (one row for each path, way and size) and build/bench.md; a whole run writes
 tests/bench/RESULTS.md and results.svg, too. Every row's result was checked. Only ratios within one
@@ -16,6 +16,8 @@ import os
 import platform
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -25,15 +27,30 @@ sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser" / "hosts")]
 import exchange
 from browser import BrowserMissingError, open_browser, open_page
 from file_server import MakingHandler
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from plot import draw, human, panels
 from serve import Server
 
 BUILD = ROOT / "build"
 
 
+@contextmanager
+def bench_page(url: str) -> Iterator[tuple[Browser, Page]]:
+    """A new browser with bench.html, whose complaints are raised."""
+    with (
+        open_browser(["--js-flags=--expose-gc"], patient_s=7200) as browser,
+        open_page(browser, url) as (page, watch),
+    ):
+        page.on("console", lambda message: print(f"  {message.text}", flush=True))
+        page.goto(f"{url}tests/bench/bench.html")
+        yield browser, page
+        if watch.complaints():
+            raise RuntimeError("\n".join(watch.complaints()))
+
+
 def measure(quick: bool, only: str | None) -> dict:
-    """The machine's facts and the rows. `only`: the rows of one path."""
+    """The machine's facts and the rows. `only`: the rows of one path. A whole run starts a browser for each
+    path: GPU processes keep memory that they used once."""
     native = []
     if only in (None, "python", "wire"):
         print("  python, natively", flush=True)
@@ -41,18 +58,22 @@ def measure(quick: bool, only: str | None) -> dict:
     mounts = {"/tests/": ROOT / "tests"}
     with Server(mounts=mounts, handler=MakingHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with (
-            open_browser(["--js-flags=--expose-gc"], patient_s=7200) as browser,
-            open_page(browser, server.url) as (page, watch),
-        ):
-            page.on("console", lambda message: print(f"  {message.text}", flush=True))
-            page.goto(f"{server.url}tests/bench/bench.html")
-            options = {"quick": quick, "only": only}
-            result = page.evaluate("(options) => globalThis.bench(options)", options)
-            if watch.complaints():
-                raise RuntimeError("\n".join(watch.complaints()))
-            if only == "first step" or (only is None and not quick):
-                result["rows"] += first_steps(browser, server.url, 1 if quick else 5)
+        paths = [only]
+        if not quick and only is None:
+            with bench_page(server.url) as (_, page):
+                paths = page.evaluate("() => globalThis.paths")
+        result: dict = {"rows": [], "failed": []}
+        for path in paths:
+            with bench_page(server.url) as (browser, page):
+                options = {"quick": quick, "only": path}
+                found = page.evaluate("(options) => globalThis.bench(options)", options)
+                result["machine"] = found["machine"]
+                result["rows"] += found["rows"]
+                result["failed"] += found["failed"]
+                if path == "first step":
+                    result["rows"] += first_steps(
+                        browser, server.url, 1 if quick else 5
+                    )
         server.shutdown()
     result["rows"] = native + result["rows"]
     result["machine"] |= {

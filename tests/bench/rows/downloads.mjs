@@ -13,26 +13,29 @@ export const download = {
     const expected = target.data.slice();
     const gpu = target.to(device);
     const staging = makeStaging(device, bytes);
-    return {
-      ways: {
-        "dlpack-web": () => gpu.read(target),
-        "dlpack-web, cold"() {
-          pool.drop();
-          return gpu.read(target);
-        },
-        async "fresh staging+slice()+assign"() {
-          const once = makeStaging(device, bytes);
-          const copy = await readBuffers(device, [gpu.buffer], once, (range) => range.slice());
-          once.destroy();
-          const borrowed = array.getBuffer();
-          borrowed.data.set(new Float32Array(copy));
-          borrowed.release();
-        },
-        floor: () =>
-          readBuffers(device, [gpu.buffer], staging, (range) => {
-            target.data.set(new Float32Array(range));
-          }),
+    const ways = {
+      "dlpack-web": () => gpu.read(target),
+      floor: () =>
+        readBuffers(device, [gpu.buffer], staging, (range) => {
+          target.data.set(new Float32Array(range));
+        }),
+    };
+    const more = {
+      "dlpack-web, cold"() {
+        pool.drop();
+        return gpu.read(target);
       },
+      async "fresh staging+slice()+assign"() {
+        const once = makeStaging(device, bytes);
+        const copy = await readBuffers(device, [gpu.buffer], once, (range) => range.slice());
+        once.destroy();
+        const borrowed = array.getBuffer();
+        borrowed.data.set(new Float32Array(copy));
+        borrowed.release();
+      },
+    };
+    return {
+      ways: bytes > 64 * MB ? ways : { ...ways, ...more }, // for memory
       wipe: () => target.data.fill(0),
       check: () => same(target.data, expected),
       done() {

@@ -117,5 +117,21 @@ export function same(a, b) {
   return true;
 }
 
+/** Whether a large buffer has these elements; it is read in pieces, for memory. */
+export async function holds(device, buffer, expected) {
+  const piece = makeStaging(device, buffer.size / 16);
+  const words = new Int32Array(expected.buffer, expected.byteOffset, expected.byteLength / 4);
+  let isSame = true;
+  for (let at = 0; at < buffer.size; at += piece.size) {
+    submit(device, (encoder) => encoder.copyBufferToBuffer(buffer, at, piece, 0, piece.size));
+    await piece.mapAsync(USAGE.MAP_READ);
+    const part = words.subarray(at / 4, (at + piece.size) / 4);
+    isSame &&= same(new Int32Array(piece.getMappedRange()), part);
+    piece.unmap();
+  }
+  piece.destroy();
+  return isSame;
+}
+
 /** Gives back a tensor, or a buffer. */
 export const giveBack = (made) => (made.release ? made.release() : made.destroy());

@@ -4,6 +4,7 @@ import {
   clear,
   copyBuffer,
   giveBack,
+  holds,
   makeBuffer,
   read,
   same,
@@ -65,13 +66,14 @@ export const upload = {
       device.queue.writeBuffer(buffer, at, wasm.HEAPU8.buffer, data.byteOffset + at, size);
       return buffer;
     };
-    const inPieces = (piece) => () => {
+    const inPieces = (piece, from) => () => {
       for (let at = 0; at < bytes; at += piece) {
-        put(existing, at, Math.min(piece, bytes - at));
+        put(existing, at, Math.min(piece, bytes - at), from);
         device.queue.submit([]);
       }
       return existing;
     };
+    const zero = inPieces(PIECE * MB, copied);
     const floors = {
       floor: () => put(existing),
       ...Object.fromEntries(
@@ -117,18 +119,23 @@ export const upload = {
       "floor, cold": () => put(makeBuffer(device, bytes)),
     };
     const kept = new Set([existing, first, copied]);
+    // Of the largest size those that write to one buffer, for memory.
+    const few = { "dlpack-web": write, ...floors };
     return {
-      ways: isUsed ? { "dlpack-web": write, ...floors } : all,
+      ways: isUsed || bytes > 64 * MB ? few : all,
       alive: 2 * bytes, // and staging memory
       settle: settling(device),
       wipe() {
         pool.drop(); // whose buffers have the right elements, too
         copied.data.fill(0);
         // From the CPU: after a clear, which the GPU does, no upload is copied directly.
-        put(existing, 0, bytes, copied);
+        zero();
         first.write(copied);
       },
-      check: async (made) => same(await read(device, made), packed.data),
+      check: async (made) =>
+        bytes > 64 * MB && made !== copied
+          ? holds(device, existing, packed.data)
+          : same(await read(device, made), packed.data),
       free(made) {
         if (isUsed && made !== copied) copyBuffer(device, word, made.buffer ?? made, 4);
         if (!kept.has(made)) giveBack(made);
