@@ -26,7 +26,7 @@ if sys.platform == "emscripten":
 
 from ._page.device import type_of
 from ._page.host import Host
-from ._page.kernel import fact_of
+from ._page.kernel import describe
 from ._page.tensors import Tensors
 
 try:
@@ -150,7 +150,7 @@ class Page(anywidget.AnyWidget):
             raise TypeError(f"canvas draws a Tensor, not {type_of(tensor)}")
         view = self._host.view(tensor)
         link = self._host.backend().link
-        await link.answer("canvas", what=fact_of(view))
+        await link.answer("canvas", what=describe(view))
 
     def close(self) -> None:
         """Closes the widget; its tensors then raise DeviceLostError."""

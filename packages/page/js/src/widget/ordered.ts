@@ -36,9 +36,9 @@ export class Ordered {
     if (!isCount(got) || got > this.#last) {
       throw new UnsupportedError(`a message acknowledges ${String(got)} of ${this.#last}`);
     }
-    for (const known of this.#sent.keys()) {
-      if (known > got) break;
-      this.#sent.delete(known);
+    for (const sent of this.#sent.keys()) {
+      if (sent > got) break;
+      this.#sent.delete(sent);
     }
     if (n === undefined) return [];
     if (!isCount(n) || n === 0 || n > this.#got + MOST_EARLY) {

@@ -33,7 +33,7 @@ export class Page {
   #own = "";
   #kernel = "";
   #device: GPUDevice | undefined;
-  #facts: Content = {};
+  #properties: Content = {};
   #session: Session | undefined;
   #direct: Direct | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -88,10 +88,10 @@ export class Page {
     try {
       const device = await requestDevice({});
       this.#device = device;
-      this.#facts = { webgpu: true, origin: globalThis.origin, ...factsOf(device) };
+      this.#properties = { webgpu: true, origin: globalThis.origin, ...propertiesOf(device) };
       device.lost.then(({ reason, message }) => this.#lose(device, `${reason}: ${message}`));
     } catch (error) {
-      this.#facts = { webgpu: false, reason: (error as Error).message };
+      this.#properties = { webgpu: false, reason: (error as Error).message };
     }
     this.#say("Waiting for the kernel …");
     this.#hello();
@@ -100,7 +100,7 @@ export class Page {
   #hello(wait = AGAIN_MS): void {
     if (this.#model === undefined) return;
     clearTimeout(this.#timer);
-    this.#send({ hello: this.#facts });
+    this.#send({ hello: this.#properties });
     this.#timer = setTimeout(() => this.#hello(Math.min(2 * wait, MOST_AGAIN_MS)), wait);
   }
 
@@ -141,7 +141,7 @@ export class Page {
     const post = (content: Content, frame?: readonly Uint8Array[]) => this.#send(content, frame);
     const session = new Session(this.#device, post, this.tensors, (tensor) => this.#draw(tensor));
     this.#session = session;
-    const text = `The kernel uses this page's GPU, ${this.#facts.adapter}, as webgpu:${textOf(welcome)}`;
+    const text = `The kernel uses this page's GPU, ${this.#properties.adapter}, as webgpu:${textOf(welcome)}`;
     this.#say(text, true);
     const head = { dlpack_web: VERSION, from: kernel, to: this.#own };
     this.#direct = new Direct(direct, {
@@ -238,7 +238,7 @@ export class Page {
   }
 }
 
-function factsOf({ limits, features, adapterInfo }: GPUDevice): Content {
+function propertiesOf({ limits, features, adapterInfo }: GPUDevice): Content {
   const found: Record<string, number> = {};
   for (const name in limits) {
     const limit = (limits as unknown as Record<string, unknown>)[name];

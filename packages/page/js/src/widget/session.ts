@@ -135,7 +135,7 @@ export class Session {
 function told(error: unknown): Content {
   const { name, message = textOf(error), label, line } = Object(error) as Record<string, unknown>;
   const text = typeof message === "string" ? cut(message, MOST_TOLD) : textOf(message);
-  const facts = { name: textOf(name), message: text, site: siteOf(Object(error)) };
+  const content = { name: textOf(name), message: text, site: siteOf(Object(error)) };
   const kernel = { label: textOf(label), line: typeof line === "number" ? line : undefined };
-  return label === undefined ? facts : { ...facts, ...kernel };
+  return label === undefined ? content : { ...content, ...kernel };
 }

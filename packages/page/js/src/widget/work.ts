@@ -230,9 +230,9 @@ export class Work {
 
   /** Whether there are tensors with these ids, which have an error then. */
   #spoil(ids: readonly unknown[], error: unknown): boolean {
-    const known = (ids as number[]).filter((id) => this.#tensors.has(id));
-    for (const id of known) this.#have(id, undefined, error);
-    return known.length > 0;
+    const spoilt = (ids as number[]).filter((id) => this.#tensors.has(id));
+    for (const id of spoilt) this.#have(id, undefined, error);
+    return spoilt.length > 0;
   }
 
   /**

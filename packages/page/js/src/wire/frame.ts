@@ -60,10 +60,10 @@ export type Frame = (Piece | Control) & Route & { readonly payload: Uint8Array }
 
 /** The header of a frame; the elements of a piece follow it. */
 export function encode(frame: (Piece | Control) & Route): Bytes {
-  const { op, from, to, ...facts } = frame;
+  const { op, from, to, ...fields } = frame;
   const metadata: Record<string, string> = { wire: `${WIRE}`, from, to };
   if (frame.op !== "piece") {
-    for (const [key, value] of Object.entries(facts)) metadata[key] = `${value}`;
+    for (const [key, value] of Object.entries(fields)) metadata[key] = `${value}`;
     return writeHeader([], { ...metadata, op }, WHAT);
   }
   const { name, type, shape, id, version, begin, end, first, last } = frame;
@@ -147,10 +147,10 @@ function pieceOf(found: [string, unknown][], metadata: Record<string, string>): 
   if (only === undefined || found.length > 1) {
     throw malformed(WHAT, `a piece is of one tensor, and its header lists ${found.length}`);
   }
-  const [name, facts] = only;
+  const [name, entry] = only;
   const which = `${WHAT}: tensor "${cut(name)}"`;
   if (cut(name) !== name) throw malformed(which, `its name has ${[...name].length} characters`);
-  const { dtype, type, shape, begin: first, end: last } = factsOf(facts, which);
+  const { dtype, type, shape, begin: first, end: last } = factsOf(entry, which);
   if (typeof type === "string") {
     throw malformed(which, `dtype ${dtype} is not supported`, dtype);
   }

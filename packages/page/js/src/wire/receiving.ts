@@ -146,10 +146,10 @@ export class Receiving {
   take(piece: Piece, payload: Uint8Array): Received[] {
     const { id, name, version, begin, end, first, last } = piece;
     if (this.#isFreed(id) || id < (this.#latest.get(name) ?? 0)) return [];
-    const known = this.#ids.get(id);
-    known?.check(piece);
-    if (known?.isComplete(version)) return [];
-    if (version > (known?.settled ?? 0) + MOST_VERSIONS || this.#entries >= MOST_ENTRIES) {
+    const existing = this.#ids.get(id);
+    existing?.check(piece);
+    if (existing?.isComplete(version)) return [];
+    if (version > (existing?.settled ?? 0) + MOST_VERSIONS || this.#entries >= MOST_ENTRIES) {
       throw refusal(piece, "too many writes of it are incomplete");
     }
     const total = nbytesOf(piece.type, piece.shape);
@@ -157,14 +157,14 @@ export class Receiving {
     if (this.device && ![begin, end, first, last].every(isWord)) {
       throw refusal(piece, "WebGPU writes whole words of 4 bytes: send a part of whole words");
     }
-    const incoming = known ?? this.#make(piece, total);
+    const incoming = existing ?? this.#make(piece, total);
     try {
       incoming.write(piece, payload);
     } catch (error) {
-      if (known === undefined) incoming.release();
+      if (existing === undefined) incoming.release();
       throw error;
     }
-    if (known === undefined) {
+    if (existing === undefined) {
       this.#ids.set(id, incoming);
       const ids = this.#named.get(name) ?? new Set();
       this.#named.set(name, ids.add(id));

@@ -13,7 +13,7 @@ from dlpack_web.backends import View
 from dlpack_web.internal import converted, is_row_major, memory_of
 
 from .device import refused, slot_for, step_of
-from .kernel import Batch, Kernel, fact_of
+from .kernel import Batch, Kernel, describe
 from .link import Link
 from .replies import Reply, end, pending
 
@@ -38,7 +38,7 @@ class PageBackend(backends.Backend):
         self.link, self._device = link, link.device
         self.register(link.device.gpu, lambda: link.device)
 
-    # --- facts ------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------
 
     def features(self) -> dict[str, Any]:
         gpu = self._device.gpu
@@ -120,13 +120,13 @@ class PageBackend(backends.Backend):
     def write(self, target: Tensor, source: Tensor, convert: bool) -> None:
         view = View(target)
         view.check_write(source, convert)
-        to = {"to": fact_of(view), "site": self.link.sites.here()}
+        to = {"to": describe(view), "site": self.link.sites.here()}
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
             there.check_on(self._device)
             there.check_same(view)
             there.check_copy_source("copying")
-            self.link.op({"op": "write", **to, "source": fact_of(there)})
+            self.link.op({"op": "write", **to, "source": describe(there)})
             self._device.count("copied", there.nbytes)
             return
         if source.padded != view.padded:
@@ -237,7 +237,7 @@ class _Reading:
     ) -> None:
         self._link = backend.link
         self._link.device.check_alive()
-        self._facts = [fact_of(View(source)) for source in sources]
+        self._described = [describe(View(source)) for source in sources]
         self._landings = {
             f"r{next(backend.link.numbers)}": _bytes_of(target) for target in targets
         }
@@ -245,7 +245,7 @@ class _Reading:
 
     def begin(self) -> None:
         link, landings = self._link, self._landings
-        link.read(self.reply, landings, what=self._facts, site=link.sites.here())
+        link.read(self.reply, landings, what=self._described, site=link.sites.here())
         for landing in landings.values():
             link.device.count("down", landing.shape[0])
 

@@ -26,12 +26,15 @@ _MOST_NAMES = 1000
 
 class PageGPU:
     """What is known here of the GPUDevice of a page: `Device.gpu`. It has the members
-    of a GPUDevice that are facts; its methods are only in the page."""
+    of a GPUDevice that are values; its methods are only in the page."""
 
-    def __init__(self, facts: Any) -> None:
-        """facts: of the page. BufferError: they lack something, or have another
+    def __init__(self, properties: Any) -> None:
+        """properties: of the page. BufferError: they lack something, or have another
         type."""
-        features, limits = _part(facts, "features", list), _part(facts, "limits", dict)
+        features, limits = (
+            _part(properties, "features", list),
+            _part(properties, "limits", dict),
+        )
         if max(len(features), len(limits)) > _MOST_NAMES:
             raise BufferError(
                 f"the page has more than {_MOST_NAMES} features or limits"
@@ -47,14 +50,14 @@ class PageGPU:
         self.features = frozenset(features)
         self.limits = SimpleNamespace(**limits)
         self.label = ""
-        self.adapter = str(facts.get("adapter", ""))[:1000]
+        self.adapter = str(properties.get("adapter", ""))[:1000]
 
     def __repr__(self) -> str:
         return f"<PageGPU {self.adapter or 'of a page'}>"
 
 
-def _part(facts: Any, name: str, kind: type) -> Any:
-    found = facts.get(name) if isinstance(facts, dict) else None
+def _part(properties: Any, name: str, kind: type) -> Any:
+    found = properties.get(name) if isinstance(properties, dict) else None
     if not isinstance(found, kind):
         malformed("the page's message", f"its {name} are {found!r:.50}")
     return found

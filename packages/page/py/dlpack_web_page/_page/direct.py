@@ -114,8 +114,8 @@ class Server:
     def offer(self, link: Link, origin: Any) -> dict[str, str]:
         """What the page of a link needs to connect; no earlier page can, then. origin:
         of the page, if it has said so."""
-        known = origin[:1000] if isinstance(origin, str) else None
-        self._offer = _Offer(link, known, secrets.token_urlsafe(24))
+        page_origin = origin[:1000] if isinstance(origin, str) else None
+        self._offer = _Offer(link, page_origin, secrets.token_urlsafe(24))
         url = self._address.replace("{port}", str(self.port))
         return {"url": url, "secret": self._offer.secret}
 
@@ -177,8 +177,8 @@ class Server:
             return None
         # Older versions of websockets pass on bytes that are not ASCII.
         found = proof.encode(errors="surrogateescape")
-        known = offer.proof("page", int(number)).encode()
-        if not secrets.compare_digest(found, known) or int(number) <= offer.last:
+        expected = offer.proof("page", int(number)).encode()
+        if not secrets.compare_digest(found, expected) or int(number) <= offer.last:
             return None
         origins = request.headers.get_all("Origin")
         at_home = offer.origin is None or origins == [offer.origin]

@@ -144,15 +144,15 @@ class Host(Locked):
             self._server.close()
 
     @locked
-    def _meet(self, peer: str, facts: Any) -> None:
+    def _meet(self, peer: str, properties: Any) -> None:
         if self._closed:
             self._tell(peer, refused=_CLOSED)
             return
-        if not isinstance(facts, dict):
-            malformed("the page's message", f"it says {facts!r:.50} of itself")
+        if not isinstance(properties, dict):
+            malformed("the page's message", f"it says {properties!r:.50} of itself")
         link = self.link
-        if (known := self._link_of(peer)) is not None:
-            known.start()  # the welcome was lost
+        if (existing := self._link_of(peer)) is not None:
+            existing.start()  # the welcome was lost
             self._found_out()
             return
         if peer in self._past:
@@ -163,7 +163,7 @@ class Host(Locked):
                 return
             link.lose("another page took over")
         self._others.clear()
-        self._accept(peer, facts)
+        self._accept(peer, properties)
 
     def _is_gone(self, link: Link, peer: str) -> bool:
         """Whether the page that has the GPU is: then another may have it."""
@@ -188,12 +188,12 @@ class Host(Locked):
             return None
         return link
 
-    def _accept(self, peer: str, facts: dict[str, Any]) -> None:
-        if not facts.get("webgpu"):
-            self._without = str(facts.get("reason", "no reason"))[:1000]
+    def _accept(self, peer: str, properties: dict[str, Any]) -> None:
+        if not properties.get("webgpu"):
+            self._without = str(properties.get("reason", "no reason"))[:1000]
             self._tell(peer, refused=f"no WebGPU here: {self._without}")
         else:
-            gpu = PageGPU(facts)
+            gpu = PageGPU(properties)
             self._without = None
             self._past.append(peer)
             server, own = self._server, self._own
@@ -201,7 +201,7 @@ class Host(Locked):
             PageBackend.forget_lost(_MOST_GONE)
             PageBackend(link)
             if server is not None:
-                link.offer = server.offer(link, facts.get("origin"))
+                link.offer = server.offer(link, properties.get("origin"))
             self.link = link
             link.start()
             if self._closed:  # meanwhile, on another thread

@@ -14,7 +14,7 @@ type Arguments = tuple[Tensor | float, ...]
 type Counts = tuple[int, ...]
 
 
-def fact_of(view: View) -> dict[str, Any]:
+def describe(view: View) -> dict[str, Any]:
     """A view of a buffer, as the page makes it."""
     return {
         "id": view.slot.buffer.number,
@@ -70,12 +70,13 @@ class Kernel(backends.Kernel):
     def call(self, counts: Counts, views: Sequence[Any], site: int) -> dict[str, Any]:
         """A call that passed all checks, as the page runs it."""
         groups, written = self.check(counts, views)
-        facts = [
-            fact_of(each) if isinstance(each, View) else _number(each) for each in views
+        described = [
+            describe(each) if isinstance(each, View) else _number(each)
+            for each in views
         ]
         return {
             "kernel": self.number,
-            "args": facts,
+            "args": described,
             "groups": list(groups),
             "writes": [slot.buffer.number for slot in written],
             "site": site,

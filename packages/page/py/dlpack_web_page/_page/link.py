@@ -89,11 +89,11 @@ class Link(Transfers):
 
     # --- messages to the page ---------------------------------------------------------
 
-    async def answer(self, name: str, **facts: Any) -> Any:
+    async def answer(self, name: str, **fields: Any) -> Any:
         """The answer to an operation."""
         reply = Reply()
         try:
-            self.ask(reply, {"op": name, **facts})
+            self.ask(reply, {"op": name, **fields})
             return await self.wait_for(reply)
         finally:
             self.end(reply, ())

@@ -41,14 +41,14 @@ def locked[F: Callable[..., None]](method: F) -> F:
     and its errors go to sys.unraisablehook."""
 
     @wraps(method)
-    def alone(self: Locked, *args: Any, **kwargs: Any) -> None:
+    def call(self: Locked, *args: Any, **kwargs: Any) -> None:
         if self.is_inside:
             self._later.append(partial(method, self, *args, **kwargs))
             return
         with self._lock:
             self._run(partial(method, self, *args, **kwargs))
 
-    return cast("F", alone)
+    return cast("F", call)
 
 
 class _Last:

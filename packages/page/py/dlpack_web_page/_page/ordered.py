@@ -63,10 +63,10 @@ class Ordered:
         got, number = message.get("got"), message.get("n")
         if type(got) is not int or not 0 <= got <= self._last:
             raise BufferError(f"a message acknowledges {got!r:.50} of {self._last}")
-        for known in [*self._sent]:
-            if known > got:
+        for sent in [*self._sent]:
+            if sent > got:
                 break
-            self._sent.pop(known, None)
+            self._sent.pop(sent, None)
         if number is None:
             return self.next()
         if type(number) is not int or not 0 < number <= self._got + _MOST_EARLY:

@@ -54,15 +54,15 @@ class Sites:
 
 def exception_of(error: Any, sites: Sites) -> Exception:
     """The exception for an error of the page."""
-    facts = error if isinstance(error, dict) else {}
-    message = str(facts.get("message", "the page failed"))[:10_000]
-    made = _CLASSES.get(str(facts.get("name")), BufferError)(message)
-    place = sites.of(facts.get("site"))
+    fields = error if isinstance(error, dict) else {}
+    message = str(fields.get("message", "the page failed"))[:10_000]
+    made = _CLASSES.get(str(fields.get("name")), BufferError)(message)
+    place = sites.of(fields.get("site"))
     if place is not None:
         made.args = (f"{message}\ncalled at {place[0]}:{place[1]}",)
     if isinstance(made, KernelError):
-        line = facts.get("line")
-        made.label = str(facts.get("label", ""))[:1000]
+        line = fields.get("line")
+        made.label = str(fields.get("label", ""))[:1000]
         made.line = line if type(line) is int else None
         made.filename, made.lineno = place or (None, None)
     return made

@@ -7,7 +7,7 @@ from dlpack_web.backends import View
 
 from .device import type_of
 from .host import Host
-from .kernel import fact_of
+from .kernel import describe
 
 
 class Tensors(MutableMapping[str, Tensor]):
@@ -35,7 +35,7 @@ class Tensors(MutableMapping[str, Tensor]):
         _check_name(name)
         link = self._host.backend().link
         view = self._host.view(tensor)
-        link.give(name, tensor[...], fact_of(view))
+        link.give(name, tensor[...], describe(view))
 
     def __delitem__(self, name: str) -> None:
         link = self._host.link

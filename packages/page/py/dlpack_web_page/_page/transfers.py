@@ -95,7 +95,7 @@ class Transfers(Operations):
         self._give_up(name, BufferError(f"{name!r} was freed"))
 
     @locked
-    def read(self, reply: Reply, landings: dict[str, Tensor], **facts: Any) -> None:
+    def read(self, reply: Reply, landings: dict[str, Tensor], **fields: Any) -> None:
         """Asks for elements by names, each with the memory for them; `end` that. The reply
         is done as soon as all are there."""
         self._begin()
@@ -104,7 +104,7 @@ class Transfers(Operations):
         for name, target in landings.items():
             self._landings[name] = _Landing(target, reply)
         names = [*landings]
-        self._do({"op": "read", "reply": reply.number, "names": names, **facts})
+        self._do({"op": "read", "reply": reply.number, "names": names, **fields})
 
     @locked
     def end(self, reply: Reply, names: Iterable[str]) -> None:
@@ -183,7 +183,7 @@ class Transfers(Operations):
             if way.remote is not None and way.remote.ready.done():
                 self._arrived(name)
         for incoming in [*self._wire._receiving._ids.values()]:
-            landing = self._landings.get(incoming.facts[0])
+            landing = self._landings.get(incoming.name)
             if landing is not None and incoming.settled:
                 why = "an interrupt came as its elements arrived: read it again"
                 end(landing.reply, BufferError(why))

@@ -166,11 +166,11 @@ def is_broken(text: str) -> bool:
 def _piece_of(found: dict[str, Any], metadata: dict[str, str]) -> Piece:
     if len(found) != 1:
         malformed(_WHAT, f"a piece is of one tensor, and its header lists {len(found)}")
-    ((name, facts),) = found.items()
+    ((name, entry),) = found.items()
     which = f"{_WHAT}: tensor {name!r:.1000}"
     if len(name) > _MOST_NAME:
         malformed(which, f"its name has {len(name)} characters")
-    tag, dtype, shape, (first, last) = facts_of(facts, which)
+    tag, dtype, shape, (first, last) = facts_of(entry, which)
     if dtype is None:
         malformed(which, f"dtype {tag} is not supported")
     total = nbytes_of(dtype, shape)

@@ -42,7 +42,7 @@ class Received(NamedTuple):
 
 class _Incoming:
     def __init__(self, piece: Piece, nbytes: int, tensor: Tensor) -> None:
-        self.facts = (piece.name, piece.dtype, piece.shape)
+        self.identity = (piece.name, piece.dtype, piece.shape)
         self.nbytes = nbytes
         self.tensor = tensor
         self.flat = tensor.reshape(tensor.size)
@@ -57,7 +57,7 @@ class _Incoming:
 
     @property
     def name(self) -> str:
-        return self.facts[0]
+        return self.identity[0]
 
     @property
     def entries(self) -> int:
@@ -147,25 +147,25 @@ class Receiving:
         id, version = piece.id, piece.version
         if self._is_freed(id) or id < self._latest.get(piece.name, 0):
             return []
-        known = self._ids.get(id)
-        if known is not None:
-            _check_same(known, piece)
-            if known.is_complete(version):
+        existing = self._ids.get(id)
+        if existing is not None:
+            _check_same(existing, piece)
+            if existing.is_complete(version):
                 return []
-            begin, end, _ = known.pending.get(version, (piece.begin, piece.end, 0))
+            begin, end, _ = existing.pending.get(version, (piece.begin, piece.end, 0))
             if (begin, end) != (piece.begin, piece.end):
                 _refuse(piece, f"version {version} writes {begin} to {end}")
-        settled = 0 if known is None else known.settled
+        settled = 0 if existing is None else existing.settled
         if version > settled + MOST_VERSIONS or self._entries >= _MOST_ENTRIES:
             _refuse(piece, "too many writes of it are incomplete")
-        incoming = self._make(piece) if known is None else known
+        incoming = self._make(piece) if existing is None else existing
         try:
             incoming.write(piece, payload)
         except BaseException:
-            if known is None:
+            if existing is None:
                 incoming.release()
             raise
-        if known is None:
+        if existing is None:
             self._named.setdefault(piece.name, set()).add(id)
             self._ids[id] = incoming
             self._held += incoming.nbytes
@@ -245,9 +245,9 @@ class Receiving:
         return _Incoming(piece, nbytes, self.make(piece))
 
 
-def _check_same(known: _Incoming, piece: Piece) -> None:
-    if known.facts != (piece.name, piece.dtype, piece.shape):
-        name, dtype, shape = known.facts
+def _check_same(existing: _Incoming, piece: Piece) -> None:
+    if existing.identity != (piece.name, piece.dtype, piece.shape):
+        name, dtype, shape = existing.identity
         is_of = f"{name!r:.200}, {dtype}{list(shape)}"
         _refuse(piece, f"id {piece.id} is of {is_of}, for ever")
 
