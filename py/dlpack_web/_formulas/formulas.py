@@ -30,7 +30,6 @@ from .generated import (
     IN_MODULE,
     OURS,
     REDUCTION,
-    RESERVED,
     WIDTH,
 )
 
@@ -138,10 +137,8 @@ def _param(part: str, reserved: frozenset[str], output: bool) -> Param:
         )
     # A raw parameter is a variable of the module, others are of a function.
     ours = OURS | reserved | (IN_MODULE if raw else frozenset())
-    in_wgsl = name in RESERVED
-    if in_wgsl or name.startswith("_") or name in ours:
-        why = "reserved in WGSL" if in_wgsl else "reserved"
-        raise ValueError(f'"{text}": the name {name} is {why}, so choose another')
+    if name.startswith("_") or name in ours:
+        raise ValueError(f'"{text}": the name {name} is reserved, so choose another')
     return Param(type_, name, raw is not None, output)
 
 

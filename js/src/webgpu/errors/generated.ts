@@ -2,6 +2,8 @@
 
 /** What lines of other languages have, and the WGSL for it. */
 export const HELP: Record<string, string> = {
+  "\\b(?:let|var(?:<[^>]*>)?) \\w+(?: =|:)[^\\n]*\\ngenerated source":
+    "WGSL reserves the parameter's name: choose another",
   "\\*\\*": "WGSL has no **: write pow(x, 2.0)",
   "\\brand(?:om|int|n)? *[(.]":
     "WGSL has no random numbers: pass a tensor of them, or compute them of i",

@@ -11,7 +11,7 @@ import type { CopyOf } from "../../core/dtype.js";
 import { tagOf } from "../../core/errors.js";
 import { sizeOf } from "../../core/shape.js";
 import { BLANKS, DTYPES, type Scalar, tokensOf, withLines } from "../kernels/wgsl.js";
-import { ELEMENTWISE, IN_MODULE, OURS, REDUCTION, RESERVED, WIDTH } from "./generated.js";
+import { ELEMENTWISE, IN_MODULE, OURS, REDUCTION, WIDTH } from "./generated.js";
 
 export type ParamType = Scalar;
 
@@ -69,8 +69,6 @@ function params(text: unknown, reserved: string, output: boolean): Param[] {
   return list === "" ? [] : list.split(",").map((part) => param(part, reserved, output));
 }
 
-const isIn = (name: string, words: string) => words.split(" ").includes(name);
-
 function param(part: string, reserved: string, output: boolean): Param {
   const text = part.replace(AROUND, "");
   const [, raw, given = "", name = ""] = PARAM.exec(text) ?? [];
@@ -85,10 +83,8 @@ function param(part: string, reserved: string, output: boolean): Param {
   }
   // A raw parameter is a variable of the module, others are of a function.
   const ours = `${OURS} ${reserved} ${raw ? IN_MODULE : ""}`;
-  const inWGSL = isIn(name, RESERVED);
-  if (inWGSL || name.startsWith("_") || isIn(name, ours)) {
-    const why = inWGSL ? "reserved in WGSL" : "reserved";
-    throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
+  if (name.startsWith("_") || ours.split(" ").includes(name)) {
+    throw new RangeError(`"${text}": the name ${name} is reserved, so choose another`);
   }
   const said = `${raw ? "raw " : ""}${type} ${name}`;
   return { type: type as ParamType, name, raw: raw !== undefined, output, text: said };

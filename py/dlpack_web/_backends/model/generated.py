@@ -19,6 +19,7 @@ REQUEST = {
     "requiredLimits": "each limit by its own name, for example maxBufferSize",
 }
 HELP = {
+    "\\b(?:let|var(?:<[^>]*>)?) \\w+(?: =|:)[^\\n]*\\ngenerated source": "WGSL reserves the parameter's name: choose another",
     "\\*\\*": "WGSL has no **: write pow(x, 2.0)",
     "\\brand(?:om|int|n)? *[(.]": "WGSL has no random numbers: pass a tensor of them, or compute them of i",
     "\\b(?:np|numpy|[mM]ath|torch|jnp|cp|tf)\\.\\w": "functions of WGSL have no prefix: write sin(x)",

@@ -268,6 +268,42 @@ async def test_an_error_of_a_call_comes_with_its_result():
     assert told.value.filename == __file__
 
 
+# WGSL 16.1: Keyword Summary, and 16.2: Reserved Words.
+WORDS = """
+alias break case const const_assert continue continuing default diagnostic discard
+else enable false fn for if let loop override requires return struct switch true var
+while NULL Self abstract active alignas alignof as asm asm_fragment async attribute
+auto await become cast catch class co_await co_return co_yield coherent column_major
+common compile compile_fragment concept const_cast consteval constexpr constinit
+crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit
+export extends extern external fallthrough filter final finally friend from fxgroup
+get goto groupshared highp impl implements import inline instanceof interface layout
+lowp macro macro_rules match mediump meta mod module move mut mutable namespace new
+nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null
+nullptr of operator package packoffset pass patch pixelfragment precise precision
+premerge priv protected pub public readonly ref regardless register reinterpret_cast
+require resource restrict self set shared sizeof smooth snorm static static_assert
+static_cast std subroutine super target template this thread_local throw trait try
+type typedef typeid typename typeof union unless unorm unsafe unsized use using
+varying virtual volatile wgsl where with writeonly yield"""
+
+
+async def test_a_reserved_word_of_wgsl_is_no_line_of_the_formula():
+    for word in WORDS.split():
+        for inputs, outputs, row in (
+            (f"f32 {word}", "f32 y", f"  let {word} = _{word}_[i];"),
+            (f"raw f32 {word}", "f32 y", f"read> {word}: array<f32>;"),
+            ("f32 x", f"f32 {word}", f"  var {word} = _{word}_[i];"),
+        ):
+            kernel = ElementwiseKernel(inputs, outputs, ";")
+            with pytest.raises(dlw.KernelError, match="generated source, line ") as told:
+                await kernel.ready()
+            said = str(told.value)
+            assert row in said
+            assert "\nhelp: WGSL reserves the parameter's name: choose another" in said
+            assert told.value.line is None
+
+
 async def test_what_fails_after_the_formula_is_no_line_of_it():
     kernel = ElementwiseKernel("f32 x", "f32 y", "y = x;\n}}\nfn _more() {{")
     with pytest.raises(dlw.KernelError, match="generated source, line ") as told:
