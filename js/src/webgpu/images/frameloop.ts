@@ -7,12 +7,18 @@ import type { AbortSignal } from "../../core/globals.js";
 import type { Tensor } from "../../core/tensor.js";
 import { checkAlive, type DeviceRecord } from "../device/device.js";
 import { type FromImageOptions, type Scratch, takeImage } from "./images.js";
-import type { FrameStats, Frames, Source } from "./sources.js";
+import {
+  type FrameSource,
+  type FrameStats,
+  type Frames,
+  type Source,
+  sourceOf,
+} from "./sources.js";
 
 /** The loop ends with an error when this many pictures in a row were lost: half a second of them. */
 const LOST_PICTURES = 30;
 
-/** The frames of a source that was started. */
+/** The frames of a source. */
 export class FrameLoop implements Frames {
   readonly #device: DeviceRecord;
   readonly #source: Source;
@@ -38,13 +44,17 @@ export class FrameLoop implements Frames {
 
   constructor(
     device: DeviceRecord,
-    source: Source,
+    source: FrameSource,
+    wasOver: boolean,
     image: FromImageOptions,
     signal: AbortSignal | undefined,
   ) {
     this.#device = device;
-    this.#source = source;
     this.#image = image;
+    this.#source = sourceOf(source, wasOver, {
+      wake: () => this.stir(),
+      end: (error) => this.#end(error === undefined ? null : { error }),
+    });
     const abort = () => this.#end({ error: signal?.reason });
     const target = signal as EventTarget | undefined;
     target?.addEventListener("abort", abort);
@@ -55,11 +65,8 @@ export class FrameLoop implements Frames {
       self.frames = null;
     };
     device.gpu.lost.then(() => self.frames?.stir());
-    const { ended } = source;
-    source.wake = () => this.stir();
-    source.end = (error) => this.#end(error === undefined ? null : { error });
     if (signal?.aborted) abort();
-    else if (ended) source.end(ended.error);
+    else this.#source.start();
   }
 
   /** Wakes a waiting call of next(). */

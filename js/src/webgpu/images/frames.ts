@@ -1,15 +1,10 @@
 /** A moving source as tensors: one for each picture that it shows. The loop is loaded on demand. */
 import type { AbortSignal, GPUDevice } from "../../core/globals.js";
 import type { Tensor } from "../../core/tensor.js";
-import { type DeviceRecord, useDevice } from "../device/device.js";
+import { useDevice } from "../device/device.js";
+import type { FrameLoop } from "./frameloop.js";
 import { checkImageOptions, type FromImageOptions } from "./images.js";
-import {
-  type FrameSource,
-  type FrameStats,
-  type Frames,
-  type Source,
-  sourceOf,
-} from "./sources.js";
+import type { FrameSource, FrameStats, Frames } from "./sources.js";
 
 export type { FrameSource, FrameStats, Frames };
 
@@ -40,38 +35,32 @@ export interface FramesOptions extends FromImageOptions {
  *
  * @param source - a video, a camera's track or stream, a canvas, or another source of `fromImage`
  * @param options - `device`, `dtype`, `channels`, and a `signal` that aborts it
- * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes.
- * Requesting a frame throws the errors of `fromImage`, UnsupportedError for a video that cannot
- * be played, DeviceLostError, and the reason of an aborted signal, and ends it
+ * @throws RangeError for channels, UnsupportedError for dtypes. Requesting a frame throws TypeError for
+ * other sources, the errors of `fromImage`, UnsupportedError for a stream without video and a video that
+ * cannot be played, DeviceLostError, and the reason of an aborted signal, and ends it
  */
 export function frames(source: FrameSource, options: FramesOptions): Frames {
   const { device: gpu, signal, ...image } = Object(options) as FramesOptions;
   const device = useDevice(gpu);
   const names = { device: 1, signal: 1, dtype: 1, channels: 1 } as const;
   checkImageOptions<FramesOptions>(options, "frames()", names);
-  return new FramesOf(device, sourceOf(source), image, signal);
+  const { ended = false } = Object(source) as { ended?: boolean };
+  return new LazyFrames(device, source, ended, image, signal);
 }
 
-class FramesOf implements Frames {
-  readonly #source: Source;
+/** The frames of a loop that is loaded on demand. */
+class LazyFrames implements Frames {
   readonly #loading: Promise<Frames>;
   #loop: Frames | null = null;
 
-  constructor(
-    device: DeviceRecord,
-    source: Source,
-    image: FromImageOptions,
-    signal: AbortSignal | undefined,
-  ) {
-    this.#source = source;
-    if (!signal?.aborted) source.start();
-    this.#loading = this.#load(device, image, signal);
-    this.#loading.catch(() => source.stop()); // next() throws it
+  constructor(...given: ConstructorParameters<typeof FrameLoop>) {
+    this.#loading = this.#load(given);
+    this.#loading.catch(() => {}); // next() throws it
   }
 
-  async #load(...[device, image, signal]: [DeviceRecord, FromImageOptions, AbortSignal?]) {
+  async #load(given: ConstructorParameters<typeof FrameLoop>) {
     const { FrameLoop } = await import("../lazy.js");
-    this.#loop = new FrameLoop(device, this.#source, image, signal);
+    this.#loop = new FrameLoop(...given);
     return this.#loop;
   }
 
@@ -90,10 +79,7 @@ class FramesOf implements Frames {
 
   stop(): void {
     if (this.#loop) this.#loop.stop();
-    else {
-      this.#source.stop();
-      this.#source.end();
-    }
+    else this.#loading.then((loop) => loop.stop()).catch(() => {});
   }
 
   get stats(): FrameStats {

@@ -1,4 +1,4 @@
-/** Moving sources of a page, and their updates, for frames.ts. */
+/** Moving sources of a page, and their updates, for frameloop.ts. */
 import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { HTMLVideoElement, MediaStream, MediaStreamTrack } from "../../core/globals.js";
 import type { Tensor } from "../../core/tensor.js";
@@ -36,27 +36,36 @@ export interface Frames extends AsyncIterableIterator<Tensor> {
   return(): Promise<IteratorResult<Tensor>>;
 }
 
-/** The source for a caller's argument; TypeError or UnsupportedError if it cannot be one. */
-export function sourceOf(given: FrameSource): Source {
+/**
+ * The source for a caller's argument; UnsupportedError if it cannot be one.
+ *
+ * @param wasOver - whether it was a video at its end already, which may be played again
+ */
+export function sourceOf(given: FrameSource, wasOver: boolean, listener: Listener): Source {
   const kind = tagOf(given).slice(8, -1);
-  if (kind === "HTMLVideoElement") return videoSource(given as HTMLVideoElement);
+  if (kind === "HTMLVideoElement") {
+    return videoSource(given as HTMLVideoElement, wasOver, listener);
+  }
   // A canvas's have names of their own in some browsers: CanvasCaptureMediaStream, …Track.
   if (/MediaStream$/.test(kind)) {
     const [track] = (given as MediaStream).getVideoTracks();
-    if (track) return trackSource(track);
+    if (track) return trackSource(track, listener);
     throw new UnsupportedError("frames needs a video track, and the MediaStream has none");
   }
-  if (/MediaStreamTrack$/.test(kind)) return trackSource(given as MediaStreamTrack);
-  return drawnSource(given as ImageSource);
+  if (/MediaStreamTrack$/.test(kind)) return trackSource(given as MediaStreamTrack, listener);
+  return drawnSource(given as ImageSource, listener);
+}
+
+/** What a source reports. */
+export interface Listener {
+  /** Called when there is a new picture. */
+  wake(): void;
+  /** Called when nothing more will come, with the error if there is one. */
+  end(error?: unknown): void;
 }
 
 /** A source that shows a series of pictures. */
 export interface Source {
-  /** Called when there is a new picture. */
-  wake: () => void;
-  /** Called when nothing more will come, with the error if there is one; sets `ended` at first. */
-  end: (error?: unknown) => void;
-  ended: { readonly error: unknown } | null;
   /** Whether it shows a new picture. */
   fresh: boolean;
   /** Skipped pictures. */
@@ -70,29 +79,22 @@ export interface Source {
   stop(): void;
 }
 
-/** What a source is before anything listens to it. */
-function unheard(image: ImageSource, mayLose: boolean) {
-  const end = function (this: Pick<Source, "ended">, error?: unknown) {
-    this.ended ??= { error };
-  };
-  return { wake() {}, end, ended: null, skipped: 0, mayLose, image };
-}
-
 /** A canvas, say: new with each frame of the display, which hidden tabs have none of. */
-function drawnSource(image: ImageSource): Source {
+function drawnSource(image: ImageSource, listener: Listener): Source {
   let asked: number | undefined;
   const source: Source = {
-    ...unheard(image, false),
+    image,
+    mayLose: false,
+    skipped: 0,
     fresh: true,
     start() {},
     watch() {
       asked = request(() => {
         source.fresh = true;
-        source.wake();
+        listener.wake();
       });
     },
     stop() {
-      source.wake = () => {};
       if (asked !== undefined) cancel(asked);
     },
   };
@@ -114,7 +116,7 @@ function cancel(asked: number): void {
 }
 
 /** A <video>: new whenever it shows another picture. */
-function videoSource(video: HTMLVideoElement): Source {
+function videoSource(video: HTMLVideoElement, wasOver: boolean, listener: Listener): Source {
   let asked: number | undefined;
   let shown: number | undefined;
   let unlisten = () => {};
@@ -123,15 +125,17 @@ function videoSource(video: HTMLVideoElement): Source {
     asked = undefined;
   };
   const source: Source = {
-    ...unheard(video, true),
+    image: video,
+    mayLose: true,
+    skipped: 0,
     fresh: false,
     start() {
-      const failed = () => source.end(unplayable(video));
+      const failed = () => listener.end(unplayable(video));
       // A <video> says nothing of a camera that was unplugged; its track does.
       const tracks = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
       const over = () => tracks.length > 0 && tracks.every((each) => each.readyState === "ended");
       const ended = ({ target }: { target: unknown }) => {
-        if (target === video || over()) source.end();
+        if (target === video || over()) listener.end();
       };
       for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
       video.addEventListener("error", failed);
@@ -142,7 +146,7 @@ function videoSource(video: HTMLVideoElement): Source {
       // A stream may report a picture before it has one; the next comes soon.
       source.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
       if (video.error) failed();
-      else if (over()) source.end();
+      else if (over() || (video.ended && !wasOver)) listener.end();
       else source.watch();
     },
     watch() {
@@ -152,11 +156,10 @@ function videoSource(video: HTMLVideoElement): Source {
         if (shown !== undefined) source.skipped += Math.max(presentedFrames - shown - 1, 0);
         shown = presentedFrames;
         source.fresh = true;
-        source.wake();
+        listener.wake();
       });
     },
     stop() {
-      source.wake = () => {};
       forget();
       unlisten();
     },
@@ -173,7 +176,7 @@ function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
 }
 
 /** A track, shown by a <video> of our own. */
-function trackSource(track: MediaStreamTrack): Source {
+function trackSource(track: MediaStreamTrack, listener: Listener): Source {
   if (typeof document === "undefined") {
     throw new UnsupportedError(
       "a track needs the <video> of a page: in a worker pass fromImage the " +
@@ -185,7 +188,7 @@ function trackSource(track: MediaStreamTrack): Source {
   }
   const video = document.createElement("video");
   Object.assign(video, { muted: true, playsInline: true, srcObject: new MediaStream([track]) });
-  const source = videoSource(video);
+  const source = videoSource(video, false, listener);
   const { start, stop } = source;
   source.start = () => {
     start();

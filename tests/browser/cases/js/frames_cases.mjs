@@ -382,7 +382,7 @@ export async function what_cannot_be_a_source_is_refused(context) {
     await throws(() => frames(canvas, { device, dtype: "int8" }), "UnsupportedError", /uint8/);
     await throws(() => frames(canvas, { device, channels: 2 }), "RangeError", /channels must be/);
     const empty = new MediaStream();
-    await throws(() => frames(empty, { device }), "UnsupportedError", /has none/);
+    await throws(() => frames(empty, { device }).next(), "UnsupportedError", /has none/);
     canvas.width = 0;
     await throws(() => frames(canvas, { device }).next(), "UnsupportedError", /no pixels/);
   });
