@@ -31,7 +31,7 @@ export type { Python } from "./pyodide/python.js";
 export { copyBytes, viewOf } from "./webgpu/buffers/described.js";
 export { listenForFaults, realDevice } from "./webgpu/device/device.js";
 export { requestDevice } from "./webgpu/device/request.js";
-export { calledAt, siteOf, unseen } from "./webgpu/errors/errors.js";
+export { calledAt, sites, unseen } from "./webgpu/errors/errors.js";
 export { toCanvas } from "./webgpu/images/images.js";
 export { timed } from "./webgpu/kernels/timing.js";
 export type { DType, GPUBuffer, GPUDevice, Tensor };

@@ -96,7 +96,7 @@ test("exported names of the other entry points", async () => {
       "realDevice",
       "requestDevice",
       "shareDevice",
-      "siteOf",
+      "sites",
       "tagOfDType",
       "timed",
       "toCanvas",

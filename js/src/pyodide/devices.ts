@@ -1,11 +1,11 @@
 import type { GPUDevice } from "../core/globals.js";
 import { type DeviceStats, stats } from "../webgpu/buffers/stats.js";
-import { checkAlive, deviceWithId, registered, useDevice } from "../webgpu/device/device.js";
+import { checkAlive, registered, useDevice } from "../webgpu/device/device.js";
 import { type Features, features, featuresAtOnce } from "../webgpu/device/features.js";
 import type { RequestDeviceOptions } from "../webgpu/device/request.js";
-import { siteOf } from "../webgpu/errors/errors.js";
+import { sites } from "../webgpu/errors/errors.js";
 import type { DeviceId, Site } from "./numbers.js";
-import { deviceOf } from "./python.js";
+import { deviceOf, recordOf } from "./python.js";
 
 /** Python's calls about devices, and errors of their work. */
 export class Devices {
@@ -41,12 +41,12 @@ export class Devices {
 
   /** Number of errors of a device, after which buffers may be invalid. */
   errorCount(deviceId: DeviceId): number {
-    return deviceWithId(deviceId).errors;
+    return recordOf(deviceId).errors;
   }
 
   /** Waits until what was written to a device has arrived. */
   async settle(deviceId: DeviceId): Promise<void> {
-    const device = deviceWithId(deviceId);
+    const device = recordOf(deviceId);
     const { queue, lost } = device.gpu;
     queue.submit([]);
     await Promise.race([queue.onSubmittedWorkDone(), lost]);
@@ -70,6 +70,6 @@ export class Devices {
 
   /** The number of the Python call that caused an error; 0: none. */
   siteOf(error: object): Site {
-    return siteOf(error) ?? 0;
+    return sites.get(error) ?? 0;
   }
 }

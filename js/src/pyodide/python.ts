@@ -1,16 +1,31 @@
 import type { DTypeName, TypedArray } from "../core/dtype.js";
+import { DeviceError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { releasing } from "../core/releasing.js";
 import { Tensor } from "../core/tensor.js";
-import { deviceWithId } from "../webgpu/device/device.js";
+import { type DeviceRecord, registered } from "../webgpu/device/device.js";
+import * as messages from "../webgpu/device/messages.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
 import type { Pyodide, PyodideHost } from "./host.js";
 import type { Address, DeviceId, Handle, Wait } from "./numbers.js";
 import { Waits } from "./waits.js";
 
+/** The record of a device; throws DeviceError listing what is registered. */
+export function recordOf(id: DeviceId): DeviceRecord {
+  const { devices } = registered;
+  const device = devices[id];
+  if (device) return device;
+  throw new DeviceError(
+    devices.length === 0
+      ? "no WebGPU device is registered: await requestDevice() first"
+      : messages.notRegistered(id, devices.map((each) => each.named).join()),
+    { given: id, device: `webgpu:${id}` },
+  );
+}
+
 /** The `GPUDevice` with an id. */
-export const deviceOf = (id: DeviceId): GPUDevice => deviceWithId(id).gpu;
+export const deviceOf = (id: DeviceId): GPUDevice => recordOf(id).gpu;
 
 /**
  * What functions that Python calls have in common. Tensors cross as numbers, in one step each, so an

@@ -7,10 +7,9 @@ import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice } from "../webgpu/buffers/buffers.js";
 import { slotOf } from "../webgpu/buffers/table.js";
 import { read } from "../webgpu/buffers/transfer.js";
-import { deviceWithId } from "../webgpu/device/device.js";
 import { calledAt } from "../webgpu/errors/errors.js";
 import type { Address, DeviceId, Handle, Site, Wait, Work } from "./numbers.js";
-import { deviceOf, type Python } from "./python.js";
+import { deviceOf, type Python, recordOf } from "./python.js";
 
 /** Python's calls about tensors. */
 export class Tensors {
@@ -49,7 +48,7 @@ export class Tensors {
 
   /** A tensor of zeros on a device, which a recorded kernel may be about to compute. */
   empty(shape: ArrayLike<number>, dtype: string, deviceId: DeviceId, recorded: boolean): Handle {
-    const device = deviceWithId(deviceId);
+    const device = recordOf(deviceId);
     return this.python.give(emptyOnDevice(device, checkShape(shape), dtypeNamed(dtype), recorded));
   }
 

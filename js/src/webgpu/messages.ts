@@ -2,8 +2,6 @@
 
 export const lost = (device: string | number, why: string | number): string =>
   `${device} is lost (${why}), with its tensors: request a new device and upload again`;
-export const notRegistered = (id: string | number, devices: string | number): string =>
-  `webgpu:${id} is not registered; there are ${devices}`;
 export const noLargerBuffer = (): string => `no device of that has more: use several tensors`;
 export const largerBuffer = (size: string | number): string =>
   `use a device from requestDevice({ maxBufferSize: ${size} })`;

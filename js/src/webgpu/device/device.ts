@@ -6,7 +6,7 @@
  */
 import { type Device, NamedDevice } from "../../core/device.js";
 import { WEBGPU } from "../../core/dlpack.js";
-import { DeviceError, DeviceLostError, textOf } from "../../core/errors.js";
+import { DeviceLostError, textOf } from "../../core/errors.js";
 import type { GPUAnyPipeline, GPUDevice, GPUSupportedLimits } from "../../core/globals.js";
 import { shared } from "../../core/realm.js";
 import type { BufferRecord, Origin } from "../errors/record.js";
@@ -144,19 +144,6 @@ export function nameOf({ gpu, named }: DeviceRecord): string {
 export function checkAlive({ lost, named: device }: DeviceRecord): void {
   if (lost === null) return;
   throw new DeviceLostError(messages.lost(`${device}`, lost), { device });
-}
-
-/** The record with this id; throws DeviceError listing what is registered. */
-export function deviceWithId(id: number): DeviceRecord {
-  const { devices } = registered;
-  const device = devices[id];
-  if (device) return device;
-  throw new DeviceError(
-    devices.length === 0
-      ? "no WebGPU device is registered: await requestDevice() first"
-      : messages.notRegistered(id, devices.map((each) => each.named).join()),
-    { given: id, device: `webgpu:${id}` },
-  );
 }
 
 /**

@@ -1,5 +1,7 @@
 /** Generated from tools/tables by `make generate`: do not edit. */
 
+export const notRegistered = (id: string | number, devices: string | number): string =>
+  `webgpu:${id} is not registered; there are ${devices}`;
 export const anyOption = (options: string | number): string =>
   `there are limits by WebGPU's names, such as maxBufferSize, and ${options}`;
 export const useOption = (name: string | number): string => `use ${name}`;

@@ -2,7 +2,7 @@ import { KernelError } from "../../core/errors.js";
 import type { GPUBuffer, GPUError, GPUShaderModule } from "../../core/globals.js";
 import { type DeviceRecord, nameOf } from "../device/device.js";
 import type { Part } from "../formulas/formulas.js";
-import { failure, setSite } from "./errors.js";
+import { failure, sites } from "./errors.js";
 import { HELP } from "./generated.js";
 
 /** The error for a shader that does not compile, with each message under its line. */
@@ -115,7 +115,8 @@ export async function batchError(
   const call = calls[at];
   if (call === undefined) return failure(device, "a batch of kernels", cause);
   const error = runError(device, call.kernel._label, found[at] as GPUError);
-  return setSite(error, call.site);
+  sites.set(error, call.site);
+  return error;
 }
 
 function kernelError(

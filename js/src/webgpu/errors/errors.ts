@@ -196,18 +196,8 @@ async function ownFault(
   return fault;
 }
 
-const sites = new WeakMap<Error, number | undefined>();
-
-/** Says which call caused an error, if it is not the one that is running. */
-export function setSite<E extends Error>(error: E, calledAt: number | undefined): E {
-  sites.set(error, calledAt);
-  return error;
-}
-
 /** The number that Python gave the call that caused an error. */
-export function siteOf(error: object): number | undefined {
-  return sites.get(error as Error);
-}
+export const sites = new WeakMap<object, number | undefined>();
 
 /** The error for a GPU error of an operation. */
 export function failure(

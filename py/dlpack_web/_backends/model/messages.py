@@ -5,10 +5,6 @@ def lost(device: object, why: object) -> str:
     return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
 
 
-def not_registered(id: object, devices: object) -> str:
-    return f"webgpu:{id} is not registered; there are {devices}"
-
-
 def no_larger_buffer() -> str:
     return "no device of that has more: use several tensors"
 
@@ -136,6 +132,10 @@ def other_shape(label: object) -> str:
 
 def wrong_channels(channels: object) -> str:
     return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
+
+
+def not_registered(id: object, devices: object) -> str:
+    return f"webgpu:{id} is not registered; there are {devices}"
 
 
 def any_option(options: object) -> str:

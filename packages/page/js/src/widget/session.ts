@@ -1,6 +1,6 @@
 /** One session of this page with one kernel: py/dlpack_web_page/_page/link.py has the messages. */
 import type { Tensor } from "dlpack-web/core";
-import { type GPUDevice, listenForFaults, siteOf } from "dlpack-web/internal";
+import { type GPUDevice, listenForFaults, sites } from "dlpack-web/internal";
 import { textOf } from "../common.js";
 import { Wire } from "../wire/endpoint.js";
 import { cut } from "../wire/frame.js";
@@ -135,7 +135,7 @@ export class Session {
 function told(error: unknown): Content {
   const { name, message = textOf(error), label, line } = Object(error) as Record<string, unknown>;
   const text = typeof message === "string" ? cut(message, MOST_TOLD) : textOf(message);
-  const content = { name: textOf(name), message: text, site: siteOf(Object(error)) };
+  const content = { name: textOf(name), message: text, site: sites.get(Object(error)) };
   const kernel = { label: textOf(label), line: typeof line === "number" ? line : undefined };
   return label === undefined ? content : { ...content, ...kernel };
 }
