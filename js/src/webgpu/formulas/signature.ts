@@ -187,7 +187,8 @@ export const typeOf = (type: keyof typeof DTYPES): DType => dtypeNamed(DTYPES[ty
 
 /** Runs `block`; its errors name parameters instead of positions: that of the binding `_x_` is x. */
 function named<R>(kernel: Kernel, block: () => R): R {
-  const name = (at: string) => kernel._declared(Number(at))?.name.replace(/^_(.*?)_?$/, "$1") ?? at;
+  const { bindings } = kernel._shader;
+  const name = (at: string) => bindings?.[Number(at)]?.name.replace(/^_(.*?)_?$/, "$1") ?? at;
   try {
     return block();
   } catch (error) {

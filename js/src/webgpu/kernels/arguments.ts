@@ -11,8 +11,19 @@ import { filled, releaseSlot, slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
 import type { BufferRecord, Extent } from "../errors/record.js";
 import * as messages from "../messages.js";
-import { boundSize, checkDType, checkLimit, type Given, packNumber, tensorOf } from "./checks.js";
-import type { Binding } from "./wgsl.js";
+import {
+  boundSize,
+  checkArgumentCount,
+  checkDType,
+  checkLimit,
+  checkWorkgroups,
+  type Given,
+  packNumber,
+  type RunOptions,
+  tensorOf,
+  usualWorkgroups,
+} from "./checks.js";
+import type { Binding, Shader } from "./wgsl.js";
 
 /** One argument, ready to be bound. */
 export interface Bound {
@@ -52,11 +63,57 @@ export function bindGroupLayout(gpu: GPUDevice, bindings: readonly Binding[]): G
   });
 }
 
+/** What a call is checked against: a `Kernel`. */
+interface Callee {
+  readonly _device: DeviceRecord;
+  readonly _label: string;
+  readonly _shader: Shader;
+  readonly _check: boolean;
+}
+
+/** A call that passed all checks. Release the temporary slots of `bound` after its last submit. */
+export interface Prepared {
+  readonly bound: readonly Bound[];
+  readonly groups: readonly [number, number, number];
+}
+
+/**
+ * Checks the arguments and counts of a call, and copies what cannot be bound.
+ *
+ * @param uniformOf - the buffer of a number, if the call runs before any other of the kernel; else each
+ * number has one of its own
+ */
+export function prepare(
+  { _device: device, _label: label, _shader: shader, _check: check }: Callee,
+  args: readonly Given[],
+  workgroups: RunOptions["workgroups"],
+  uniformOf?: (value: number, index: number) => BufferRecord,
+): Prepared {
+  const { bindings } = shader;
+  checkArgumentCount(label, bindings, args.length);
+  const groups = checkWorkgroups(device, workgroups ?? usualWorkgroups(label, shader, args));
+  const bound: Bound[] = [];
+  try {
+    for (const [i, arg] of args.entries()) {
+      bound.push(
+        uniformOf && typeof arg === "number"
+          ? boundNumber(uniformOf(arg, i))
+          : bind(device, arg, i, bindings?.[i], check),
+      );
+    }
+    resolveAliasing(device, bound);
+    return { bound, groups };
+  } catch (error) {
+    releaseBound(bound);
+    throw error;
+  }
+}
+
 /**
  * The buffer range to bind for an argument, after checks of this argument alone; {@link resolveAliasing}
  * then checks it against the others.
  */
-export function bind(
+function bind(
   device: DeviceRecord,
   arg: Given,
   index: number,
@@ -164,7 +221,7 @@ function bindNumber(
 }
 
 /** A number, or words, in a buffer of their own. */
-export function boundNumber(buffer: BufferRecord, temporary = 0): Bound {
+function boundNumber(buffer: BufferRecord, temporary = 0): Bound {
   const { gpu } = buffer;
   const { size } = gpu;
   const resource = { buffer: gpu, offset: 0, size };
@@ -183,7 +240,7 @@ export function releaseBound(bound: readonly Bound[]): void {
  * that cannot be bound in place, or that are read from a buffer that is bound for writing, are
  * copied.
  */
-export function resolveAliasing(device: DeviceRecord, bound: Bound[]): void {
+function resolveAliasing(device: DeviceRecord, bound: Bound[]): void {
   refuseOverlaps(bound);
   bound.forEach((one, i) => {
     if (!one.mustCopy && (one.written || !isWrittenThere(one, bound))) return;

@@ -20,7 +20,7 @@ import {
   setOutcome,
 } from "../errors/record.js";
 import * as messages from "../messages.js";
-import { type Bound, releaseBound } from "./arguments.js";
+import { type Bound, type Prepared, prepare, releaseBound } from "./arguments.js";
 import {
   type Argument,
   byPosition,
@@ -31,7 +31,7 @@ import {
   type RunOptions,
   readCounts,
 } from "./checks.js";
-import { copyBack, Kernel, type Prepared } from "./kernels.js";
+import { copyBack, Kernel } from "./kernels.js";
 
 /** The changes of {@link Batch.update} to a recorded call. */
 export interface BatchChanges {
@@ -264,7 +264,7 @@ export class Batch {
   ): Call {
     const groups =
       workgroups === old.workgroups ? old.groups : checkWorkgroups(this.#device, workgroups);
-    const packed = given.map(([i, x]) => packNumber(x, i, old.kernel._declared(i)));
+    const packed = given.map(([i, x]) => packNumber(x, i, old.kernel._shader.bindings?.[i]));
     const { queue } = this.#device.gpu;
     given.forEach(([i], at) => {
       const { buffer } = (old.bound[i] as Bound).resource;
@@ -336,7 +336,7 @@ export class Batch {
     let bound: readonly Bound[] = [];
     try {
       for (const x of given) args.push(managedOf(x)?.share() ?? (x as number));
-      const prepared = kernel._prepare(args, workgroups);
+      const prepared = prepare(kernel, args, workgroups);
       bound = prepared.bound;
       const { result: group, outcome } = operate(this.#device, kernel._operation(), () =>
         kernel._group(bound),

@@ -7,7 +7,6 @@ import { cut, tagOf, textOf, UnsupportedError } from "../../core/errors.js";
 import { NARROWER } from "../../core/generated.js";
 import type { TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
-import type { Names } from "../../core/options.js";
 import { isTensor, managedOf, type Tensor } from "../../core/tensor.js";
 import type { Words } from "../buffers/pool.js";
 import { roundUp } from "../buffers/slot.js";
@@ -15,7 +14,7 @@ import { slotOn } from "../buffers/table.js";
 import type { DeviceRecord } from "../device/device.js";
 import type { Param } from "../formulas/formulas.js";
 import * as messages from "../messages.js";
-import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
+import { type Binding, DTYPES, type Scalar, type Shader } from "./wgsl.js";
 
 /** An argument for a binding: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
@@ -41,8 +40,6 @@ export interface RunOptions {
   /** Where the pass writes its times: see `webgpu.timed`. */
   timestampWrites?: TimestampWrites | undefined;
 }
-
-export const RUN_OPTIONS: Names<RunOptions> = { workgroups: 1, timestampWrites: 1 };
 
 /** The scalars of WGSL by DLPack's code and bits of a lane. */
 const SCALARS: Record<string, Scalar> = {
@@ -161,6 +158,27 @@ export function checkWorkgroups(
   throw new RangeError(messages.wrongWorkgroups(limit, textOf(given)));
 }
 
+/** One invocation for each element of the first argument that the shader may write to. */
+export function usualWorkgroups(
+  label: string,
+  { bindings, workgroup }: Shader,
+  args: readonly Given[],
+): number[] {
+  const refuse = (why: string) => new UnsupportedError(messages.needsWorkgroups(label, why));
+  if (bindings === null) throw refuse(messages.unknownBindings());
+  if (workgroup === null) throw refuse(messages.unknownWorkgroup());
+  const [x, y, z] = workgroup;
+  if (y !== 1 || z !== 1) throw refuse(messages.severalAxes(workgroup.join()));
+  const index = bindings.findIndex(({ type }) => type === "storage");
+  const binding = bindings[index];
+  if (binding === undefined) throw refuse(messages.writesNothing());
+  const arg = managedOf(args[index]);
+  if (arg === undefined) return [1]; // it is refused as it is bound
+  const { stride, runtime, value } = binding;
+  if (stride === 0 || !runtime) throw refuse(messages.unknownElements(index, value));
+  return [Math.max(1, Math.ceil(arg.nbytes / (stride * x)))];
+}
+
 /** Bytes that are bound for an argument; throws if the shader's type does not fit its size or shape. */
 export function boundSize(
   arg: ManagedTensor,
@@ -266,13 +284,6 @@ export function checkParam(device: DeviceRecord, arg: unknown, param: Param): vo
     given,
     needed,
   });
-}
-
-/** Number of array elements that the shader sees in a tensor; null if unknown. */
-export function countOf(arg: ManagedTensor, binding: Binding): number | null {
-  if (binding.stride === 0) return null;
-  if (!binding.runtime) return null;
-  return Math.ceil(arg.nbytes / binding.stride);
 }
 
 /** Throws unless there is an argument for each binding, if those are known. */

@@ -2,13 +2,11 @@
  * kernels/: compute shaders whose buffers are tensors. WGSL is read for the types of its bindings, arguments
  * are checked against them and bound, and calls are cached or recorded.
  *
- * Other folders use `Kernel`, `bind` for shaders of their own, and the scalars and tokens of `wgsl.ts`.
+ * Other folders use `Kernel`, `withWords` for shaders of their own, and the scalars and tokens of `wgsl.ts`.
  */
-import { UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
-import { managedOf } from "../../core/tensor.js";
 import { recording } from "../buffers/checks.js";
 import { isReusable, obtain } from "../buffers/pool.js";
 import { DEFAULT_USAGE, type LiveSlot, roundUp } from "../buffers/slot.js";
@@ -17,15 +15,7 @@ import { ask, type Operation, operate } from "../errors/errors.js";
 import { explanations } from "../errors/explanations.js";
 import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
 import type { Source } from "../formulas/formulas.js";
-import * as messages from "../messages.js";
-import {
-  type Bound,
-  bind,
-  bindGroupLayout,
-  boundNumber,
-  releaseBound,
-  resolveAliasing,
-} from "./arguments.js";
+import { type Bound, bindGroupLayout, type Prepared, prepare, releaseBound } from "./arguments.js";
 import {
   type CachedCall,
   type CachedGroup,
@@ -37,18 +27,14 @@ import {
 } from "./cache.js";
 import {
   type Argument,
-  checkArgumentCount,
   checkSource,
-  checkWorkgroups,
-  countOf,
   type Given,
   packNumber,
-  RUN_OPTIONS,
   type RunOptions,
   readArguments,
   readCounts,
 } from "./checks.js";
-import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
+import { parseShader, type Shader, withLines } from "./wgsl.js";
 
 /** Options of {@link Kernel}. */
 export interface KernelOptions {
@@ -61,12 +47,6 @@ export interface KernelOptions {
    * same scalar type; narrower types as words of u32; structures by their size.
    */
   check?: boolean | undefined;
-}
-
-/** A call that passed all checks. Release the temporary slots of `bound` after its last submit. */
-export interface Prepared {
-  readonly bound: readonly Bound[];
-  readonly groups: readonly [number, number, number];
 }
 
 /**
@@ -94,8 +74,10 @@ export class Kernel {
   readonly _label: string;
   /** @internal The parameters of a formula, by binding; null: its argument is ours. */
   readonly _params: Source["params"] | undefined;
-  readonly #check: boolean;
-  readonly #shader: Shader;
+  /** @internal Whether arguments are checked against the shader's types. */
+  readonly _check: boolean;
+  /** @internal */
+  readonly _shader: Shader;
   /** @internal */
   readonly _pipeline: GPUComputePipeline;
   readonly #layout: GPUBindGroupLayout;
@@ -127,10 +109,10 @@ export class Kernel {
     const device = workingDevice(gpu);
     this._device = device;
     this._label = label;
-    this.#check = check;
+    this._check = check;
     this._params = params;
-    this.#shader = parseShader(wgsl, entry);
-    const { bindings } = this.#shader;
+    this._shader = parseShader(wgsl, entry);
+    const { bindings } = this._shader;
     const code = withLines(wgsl);
     let module: GPUShaderModule | undefined;
     const { result, outcome } = operate(
@@ -193,7 +175,8 @@ export class Kernel {
   run(args: readonly Given[], options?: RunOptions): void;
   run(args: readonly Given[], options: RunOptions = {}): void {
     const given = readArguments(args);
-    checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
+    const names = { workgroups: 1, timestampWrites: 1 } as const;
+    checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
     const { timestampWrites } = options;
     const counts = readCounts(options.workgroups);
     const key = timestampWrites
@@ -218,7 +201,7 @@ export class Kernel {
       return;
     }
     checkAlive(this._device);
-    const prepared = this._prepare(args, workgroups, true);
+    const prepared = prepare(this, args, workgroups, (value, i) => this.#uniform(value, i));
     const { bound, groups } = prepared;
     try {
       const cached = this.#submit(prepared, timestampWrites);
@@ -258,42 +241,12 @@ export class Kernel {
 
   /** @internal Whether it has compiled, and its calls are checked in full. */
   get _isChecked(): boolean {
-    return this.#check && this.#shader.bindings !== null && this.#compiled.fault === null;
+    return this._check && this._shader.bindings !== null && this.#compiled.fault === null;
   }
 
   /** Errors of the device by now; -1: the GPU may know more than our checks. */
   get #errors(): number {
     return this._isChecked ? this._device.errors : -1;
-  }
-
-  /**
-   * @internal Checks the arguments and counts, and copies what cannot be bound.
-   *
-   * @param now - whether the call runs before any other of the kernel; else numbers have buffers of
-   * their own
-   */
-  _prepare(
-    args: readonly Given[],
-    workgroups: RunOptions["workgroups"],
-    now: boolean = false,
-  ): Prepared {
-    const device = this._device;
-    checkArgumentCount(this._label, this.#shader.bindings, args.length);
-    const groups = checkWorkgroups(device, workgroups ?? this.#usualGroups(args));
-    const bound: Bound[] = [];
-    try {
-      args.forEach((arg, i) => {
-        const uniform = now && typeof arg === "number" ? this.#uniform(arg, i) : null;
-        bound.push(
-          uniform ? boundNumber(uniform) : bind(device, arg, i, this._declared(i), this.#check),
-        );
-      });
-      resolveAliasing(device, bound);
-      return { bound, groups };
-    } catch (error) {
-      releaseBound(bound);
-      throw error;
-    }
   }
 
   /** The buffer of a number, which the next run reads. */
@@ -302,17 +255,12 @@ export class Kernel {
     let uniform = this.#uniforms[index];
     if (uniform && !isReusable(uniform.buffer, device.errors)) uniform = undefined;
     if (uniform && Object.is(uniform.value, value)) return uniform.buffer;
-    const data = packNumber(value, index, this._declared(index));
+    const data = packNumber(value, index, this._shader.bindings?.[index]);
     uniform ??= { buffer: obtain(device, data.byteLength, DEFAULT_USAGE), value: undefined };
     this.#uniforms[index] = uniform;
     device.gpu.queue.writeBuffer(uniform.buffer.gpu, 0, data);
     uniform.value = value;
     return uniform.buffer;
-  }
-
-  /** @internal What the shader declares; undefined if that is not known. */
-  _declared(index: number): Binding | undefined {
-    return this.#shader.bindings?.[index];
   }
 
   /** @internal The work of a call, but for the bytes that it reads and writes. */
@@ -323,25 +271,6 @@ export class Kernel {
       filters: ["validation"],
       explain: async (cause) => (await explanations()).runError(this._device, this._label, cause),
     };
-  }
-
-  /** One invocation for each element of the first argument that the shader may write to. */
-  #usualGroups(args: readonly Given[]): number[] {
-    const { bindings, workgroup } = this.#shader;
-    const refuse = (why: string) =>
-      new UnsupportedError(messages.needsWorkgroups(this._label, why));
-    if (bindings === null) throw refuse(messages.unknownBindings());
-    if (workgroup === null) throw refuse(messages.unknownWorkgroup());
-    const [x, y, z] = workgroup;
-    if (y !== 1 || z !== 1) throw refuse(messages.severalAxes(workgroup.join()));
-    const index = bindings.findIndex(({ type }) => type === "storage");
-    const binding = bindings[index];
-    if (binding === undefined) throw refuse(messages.writesNothing());
-    const arg = managedOf(args[index]);
-    if (arg === undefined) return [1]; // bind() throws for it
-    const invocations = countOf(arg, binding);
-    if (invocations === null) throw refuse(messages.unknownElements(index, binding.value));
-    return [Math.max(1, Math.ceil(invocations / x))];
   }
 
   #submit(
