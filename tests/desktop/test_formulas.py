@@ -16,8 +16,9 @@ def test_pieces_cover_the_axis_once(outer, inner, length):
     outputs, lanes, chunk, chunks, *_ = formulas.sizes((outer, length, inner), {1})
     assert 64 % lanes == 0
     assert (chunks - 1) * chunk < length <= chunks * chunk
-    x, y = formulas.grid(outputs * chunks * lanes)
+    x, y, z = formulas.grid(outputs * chunks * lanes)
     assert max(x, y) <= 65535
+    assert z == 1
     assert x * y * 64 >= outputs * chunks * lanes
 
 

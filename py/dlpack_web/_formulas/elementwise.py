@@ -189,10 +189,10 @@ class ElementwiseKernel:
         args = [arg for arg, kind in zip(inputs, kinds, strict=True) if kind[0] != "="]
         args += outputs
         if formulas.counts_elements(self._signature.outputs):
-            args.append(n)
+            args.append(float(n))
         groups = formulas.grid(-(-n // PER_INVOCATION))
         with named(names):
-            self._last = kernel._run(args, groups, key)
+            self._last = kernel._run(bound.device, tuple(args), groups, key)
 
     def _source(self, kinds: list[str]) -> formulas.Source:
         signature = self._signature

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from .. import _core
 from .._backends.checks import (
     BLANKS,
+    Counts,
     fits_half,
     tokens_of,
     way_to,
@@ -478,8 +479,8 @@ def sizes(
     return tuple(words)
 
 
-def grid(invocations: int) -> tuple[int, int]:
+def grid(invocations: int) -> Counts:
     """Workgroups on two axes: each has at most 65535 on every device."""
     groups = -(-invocations // WIDTH)
     rows = -(-groups // 65535)
-    return -(-groups // rows), rows
+    return -(-groups // rows), rows, 1

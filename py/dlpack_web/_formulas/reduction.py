@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
-from .._backends.checks import Key
+from .._backends.checks import Arguments, Counts, Key
 from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._layout.dtype import parse_dtype
@@ -241,15 +241,16 @@ class ReductionKernel:
     ) -> None:
         if len(passes) == 1:
             (one,) = passes
-            self._last = one.run((*bound.inputs, *outputs), options), one.sizes
+            number = one.run(bound.device, (*bound.inputs, *outputs), options)
+            self._last = number, one.sizes
             return
         first, last = passes
         shape = (first.elements,)
         with fresh(shape, self._partial, bound.device) as partial:
-            first.run((*bound.inputs, partial))
+            first.run(bound.device, (*bound.inputs, partial))
             pairs = zip(bound.inputs, bound.kinds, strict=True)
             raw = (arg for arg, kind in pairs if kind == "r")
-            last.run((*raw, partial, *outputs))
+            last.run(bound.device, (*raw, partial, *outputs))
 
     def _prepare(
         self, bound: BoundArguments, axes: frozenset[int], count: int
@@ -315,15 +316,16 @@ class _Pass(NamedTuple):
 
     kernel: Kernel
     names: list[str]
-    groups: tuple[int, int]
+    groups: Counts
     elements: int
     sizes: _core.Tensor
 
-    def run(self, args: tuple[Any, ...], options: Key = ()) -> int:
+    def run(self, device: int, args: Arguments, options: Key = ()) -> int:
         # The options of a call that is cached have its sizes: those of others may be freed.
         args = (*args, self.sizes)
+        key = options and (args, *options)
         with named(self.names):
-            return self.kernel._run(args, self.groups, options and (args, *options))
+            return self.kernel._run(device, args, self.groups, key)
 
 
 def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:

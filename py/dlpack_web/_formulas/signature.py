@@ -16,7 +16,8 @@ from .formulas import DTYPES, Param
 
 class BoundArguments(NamedTuple):
     """kinds: see formulas.elementwise. shape: that of the tensors, () if all have it;
-    None without tensors. outputs: those that were given, or nothing."""
+    None without tensors. inputs: tensors and floats. outputs: those that were given, or
+    nothing."""
 
     kinds: list[str]
     shape: tuple[int, ...] | None
@@ -64,7 +65,7 @@ class Signature:
                 f"{inputs + outputs} with its outputs, not {len(args)}"
             )
         with named(self._names):
-            device, _ = _core._arguments(*args)
+            device, values = _core._arguments(*args)
         kinds: list[str] = []
         shape: tuple[int, ...] | None = None
         for arg, param in zip(args, self._params, strict=False):
@@ -83,7 +84,8 @@ class Signature:
                 if shape and arg.shape != shape:
                     raise ValueError(self._disagreement(args))
                 shape = arg.shape
-        return BoundArguments(kinds, shape, args[:inputs], args[inputs:], device)
+        outs: Any = values[inputs:]
+        return BoundArguments(kinds, shape, values[:inputs], outs, device)
 
     def check_device(self, device: int) -> None:
         """BufferError if the shader needs f16, and the device lacks it."""

@@ -1,12 +1,19 @@
 """Kernel: a WGSL compute shader whose bindings are tensors."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
-from .._backends.checks import Key, ShaderSource, check_source, counts_of
+from .._backends.checks import (
+    Arguments,
+    Counts,
+    Key,
+    ShaderSource,
+    check_source,
+    counts_of,
+)
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
 
@@ -115,19 +122,18 @@ class Kernel:
         """
         key = args, workgroups
         if recorder() is not None or not _core._again(self._last, key):
-            self._run(args, workgroups, key)
+            counts = counts_of(workgroups)
+            self._run(*_core._arguments(*args), counts, key)
 
-    def _run(self, args: Sequence[Any], workgroups: Any, key: Key = ()) -> int:
-        """The checked way. Returns the number with which `_core._again` runs the call of
-        this key."""
-        counts = counts_of(workgroups)
-        device, given = _core._arguments(*args)
+    def _run(self, device: int, args: Arguments, counts: Counts, key: Key = ()) -> int:
+        """Runs or records a call. Returns the number with which `_core._again` runs the
+        call of this key."""
         kernel, batch = self._on(device), recorder()
         if batch is None:
-            kernel.run(counts, given, key)
+            kernel.run(counts, args, key)
             self._last = kernel.core_number
         else:
-            batch._record(kernel, device, counts, given)
+            batch._record(kernel, device, counts, args)
         return self._last
 
     async def time(

@@ -426,8 +426,8 @@ export function sizes(
 }
 
 /** Workgroups on two axes: each has at most 65535 on every device. */
-export function grid(invocations: number): [number, number] {
+export function grid(invocations: number): [number, number, number] {
   const groups = Math.ceil(invocations / WIDTH);
   const rows = Math.ceil(groups / 65535);
-  return [Math.ceil(groups / rows), rows];
+  return [Math.ceil(groups / rows), rows, 1];
 }

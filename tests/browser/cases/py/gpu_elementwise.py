@@ -296,7 +296,9 @@ async def test_a_reserved_word_of_wgsl_is_no_line_of_the_formula():
             ("f32 x", f"f32 {word}", f"  var {word} = _{word}_[i];"),
         ):
             kernel = ElementwiseKernel(inputs, outputs, ";")
-            with pytest.raises(dlw.KernelError, match="generated source, line ") as told:
+            with pytest.raises(
+                dlw.KernelError, match="generated source, line "
+            ) as told:
                 await kernel.ready()
             said = str(told.value)
             assert row in said
