@@ -356,7 +356,7 @@ def message(name: str, text: str, in_python: bool) -> str:
     names = dict.fromkeys(re.findall(r"\${(\w+)}", text))
     if not in_python:
         name = re.sub(r"_(\w)", lambda found: found[1].upper(), name)
-        values = ", ".join(f"{each}: string | number" for each in names)
+        values = ", ".join(f"{each}: Value" for each in names)
         return f"export const {name} = ({values}): string => `{text}`;"
     for javascript, python in WORDS.items():
         text = re.sub(javascript, python, text)
@@ -370,7 +370,8 @@ for path, tables in {
     "js/src/webgpu/device/messages.ts": ["request"],
     "py/dlpack_web/_backends/model/messages.py": ["messages", "request"],
 }.items():
-    FILES[path] = "\n".join(
+    FILES[path] = "" if path.endswith(".py") else "type Value = string | number;\n"
+    FILES[path] += "\n".join(
         message(name, text, path.endswith(".py"))
         for table in tables
         for name, text in MESSAGES[table].items()
