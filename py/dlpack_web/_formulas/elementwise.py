@@ -6,7 +6,6 @@ from typing import Any
 from .. import _core
 from .._backends.calls import recorder
 from .._backends.checks import Key
-from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
@@ -65,7 +64,6 @@ class ElementwiseKernel:
         inputs, outputs = formulas.parse(in_params, out_params)
         self._operation = formulas.formula(operation, "operation")
         self._signature = Signature(name, inputs, outputs)
-        self._kernels: dict[str, tuple[Kernel, list[str]]] = {}  # by kinds
         self._last = 0  # as of Kernel
 
     def __call__(self, *args: Tensor | float, size: int | None = None) -> Any:
@@ -150,7 +148,7 @@ class ElementwiseKernel:
         ...     error.line
         1
         """
-        await self._kernel(self._signature.usual)[0].ready(device)
+        await self._kernel(self._signature.usual).ready(device)
 
     def __repr__(self) -> str:
         return f"<ElementwiseKernel {self._signature.name!r} {self._signature}>"
@@ -185,14 +183,13 @@ class ElementwiseKernel:
         if bound.outputs:
             pairs = zip(kinds, inputs, strict=True)
             kinds = [_shared(kind, arg, outputs) for kind, arg in pairs]
-        kernel, names = self._kernel(kinds)
         args = [arg for arg, kind in zip(inputs, kinds, strict=True) if kind[0] != "="]
         args += outputs
         if formulas.counts_elements(self._signature.outputs):
             args.append(float(n))
         groups = formulas.grid(-(-n // PER_INVOCATION))
-        with named(names):
-            self._last = kernel._run(bound.device, tuple(args), groups, key)
+        kernel = self._kernel(kinds)
+        self._last = self._signature.run(kernel, bound.device, args, groups, key)
 
     def _source(self, kinds: list[str]) -> formulas.Source:
         signature = self._signature
@@ -200,18 +197,8 @@ class ElementwiseKernel:
             signature.inputs, signature.outputs, self._operation, kinds
         )
 
-    def _kernel(self, kinds: list[str]) -> tuple[Kernel, list[str]]:
-        """The kernel, and the names of its arguments."""
-        key = "".join(kinds)
-        found = self._kernels.get(key)
-        if found is None:
-            signature = self._signature
-            kernel = Kernel._of(self._source(kinds), signature.name)
-            bound = zip(signature.inputs, kinds, strict=True)
-            names = [param.name for param, kind in bound if kind[0] != "="]
-            names += [param.name for param in signature.outputs]
-            found = self._kernels[key] = kernel, [*names, "n"]
-        return found
+    def _kernel(self, kinds: list[str]) -> Kernel:
+        return self._signature.kernel("".join(kinds), lambda: self._source(kinds))
 
 
 def _shared(kind: str, arg: Any, outputs: list[Tensor]) -> str:

@@ -87,6 +87,8 @@ class Source(NamedTuple):
     #: Of each argument of a call, and of ours. None: it cannot change; False: nor is it bound,
     #: because an output is the same tensor.
     params: tuple[Param | Literal[False] | None, ...]
+    #: Of what is bound, as messages show them.
+    names: tuple[str, ...]
 
 
 _PARAM = re.compile(
@@ -293,10 +295,13 @@ def _source(
             parts.append(Part(each.name, len(lines) + 1, len(text)))
             lines += text
     params = tuple(param for *_, param in bindings)
-    return Source("\n".join(lines) + "\n", tuple(parts), params)
+    names = tuple(_OURS.sub(r"\1", name) for _, name, *_ in bindings)
+    return Source("\n".join(lines) + "\n", tuple(parts), params, names)
 
 
 _WORD = re.compile(r"\$(\w+)")
+#: Of x's binding, _x_, and of those of no parameter.
+_OURS = re.compile(r"^_(.*?)_?$")
 
 
 def _inputs(inputs: Sequence[Param], kinds: Sequence[str]) -> Iterator[_Binding]:

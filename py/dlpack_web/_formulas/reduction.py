@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from operator import index as as_int
 from typing import Any, NamedTuple
 
@@ -9,7 +10,6 @@ from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
 from .._backends.checks import Arguments, Counts, Key
-from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
@@ -102,7 +102,6 @@ class ReductionKernel:
         )
         self._signature = Signature(name, inputs, outputs, type_)
         self._partial, self._lanes = _PARTIAL[type_]
-        self._kernels: dict[tuple[str, bool, str], tuple[Kernel, list[str]]] = {}
         self._prepared: dict[_Key, list[_Pass]] = {}
         #: As of Kernel, and the sizes that the call had.
         self._last: tuple[int, Tensor | None] = 0, None
@@ -202,7 +201,7 @@ class ReductionKernel:
         True
         """
         for pass_ in formulas.PASSES:
-            await self._kernel(self._signature.usual, pass_)[0].ready(device)
+            await self._kernel(self._signature.usual, pass_).ready(device)
 
     def __repr__(self) -> str:
         return f"<ReductionKernel {self._signature.name!r} {self._signature}>"
@@ -246,11 +245,11 @@ class ReductionKernel:
             return
         first, last = passes
         shape = (first.elements,)
-        with fresh(shape, self._partial, bound.device) as partial:
-            first.run(bound.device, (*bound.inputs, partial))
+        with fresh(shape, self._partial, bound.device) as between:
+            first.run(bound.device, (*bound.inputs, between))
             pairs = zip(bound.inputs, bound.kinds, strict=True)
             raw = (arg for arg, kind in pairs if kind == "r")
-            last.run(bound.device, (*raw, partial, *outputs))
+            last.run(bound.device, (*raw, between, *outputs))
 
     def _prepare(
         self, bound: BoundArguments, axes: frozenset[int], count: int
@@ -270,31 +269,20 @@ class ReductionKernel:
     def _pass(
         self, pass_: str, bound: BoundArguments, words: tuple[int, ...]
     ) -> "_Pass":
-        kernel, names = self._kernel(bound.kinds, pass_, words[7] == 2)
+        kernel = self._kernel(bound.kinds, pass_, words[7] == 2)
         outputs, lanes, _, chunks = words[:4]
         groups = formulas.grid(outputs * chunks * lanes)
         with _core.from_buffer(array("I", words)) as host:
             sizes = owner(bound.device).upload(host, bound.device, _U32)
         _core._uncount(sizes)  # live_tensors() is for those of users
-        return _Pass(kernel, names, groups, outputs * chunks * self._lanes, sizes)
+        elements = outputs * chunks * self._lanes
+        return _Pass(self._signature, kernel, groups, elements, sizes)
 
-    def _kernel(
-        self, kinds: list[str], pass_: str, one_axis: bool = True
-    ) -> tuple[Kernel, list[str]]:
-        """The kernel of a pass, and the names of its arguments."""
+    def _kernel(self, kinds: list[str], pass_: str, one_axis: bool = True) -> Kernel:
+        """The kernel of a pass."""
         key = pass_, one_axis, "" if pass_ == "last" else "".join(kinds)
-        found = self._kernels.get(key)
-        if found is None:
-            signature = self._signature
-            source = formulas.reduction(self._what, kinds, pass_, one_axis)
-            kernel = Kernel._of(source, signature.name)
-            maps, finishes = formulas.PASSES[pass_]
-            partial = ["the partial results"]
-            names = [x.name for x in signature.inputs if maps or x.raw]
-            names += [] if maps else partial
-            names += [x.name for x in signature.outputs] if finishes else partial
-            found = self._kernels[key] = kernel, [*names, "the sizes"]
-        return found
+        source = partial(formulas.reduction, self._what, kinds, pass_, one_axis)
+        return self._signature.kernel(key, source)
 
 
 _U32 = parse_dtype("uint32")
@@ -311,11 +299,10 @@ def _key(bound: BoundArguments, axes: frozenset[int]) -> _Key:
 
 
 class _Pass(NamedTuple):
-    """A shader and its sizes, on a device. names: of its arguments. elements: of the
-    partial results."""
+    """A shader and its sizes, on a device. elements: of the partial results."""
 
+    signature: Signature
     kernel: Kernel
-    names: list[str]
     groups: Counts
     elements: int
     sizes: _core.Tensor
@@ -324,8 +311,7 @@ class _Pass(NamedTuple):
         # The options of a call that is cached have its sizes: those of others may be freed.
         args = (*args, self.sizes)
         key = options and (args, *options)
-        with named(self.names):
-            return self.kernel._run(device, args, self.groups, key)
+        return self.signature.run(self.kernel, device, args, self.groups, key)
 
 
 def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
+from .._backends.checks import Counts, Key
 from .._kernels import named
+from .._kernels.kernel import Kernel
 from .._layout.dtype import DType, parse_dtype
 from .._layout.text import type_of
 from .._tensor.tensor import Tensor
-from .formulas import DTYPES, Param
+from .formulas import DTYPES, Param, Source
 
 
 class BoundArguments(NamedTuple):
@@ -46,6 +48,7 @@ class Signature:
         self._names = [param.name for param in self._params]
         self._is_half = "f16" in [type_, *(param.type for param in self._params)]
         self._half_devices: set[int] = set()
+        self.kernels: dict[Any, Kernel] = {}  # by what differs in their sources
         #: Kinds of inputs that are tensors.
         self.usual = ["r" if param.raw else "t" for param in inputs]
         #: How many arguments a call has that may be cached: with its outputs. With f16
@@ -86,6 +89,25 @@ class Signature:
                 shape = arg.shape
         outs: Any = values[inputs:]
         return BoundArguments(kinds, shape, values[:inputs], outs, device)
+
+    def kernel(self, key: Any, source: Callable[[], Source]) -> Kernel:
+        """The kernel for some kinds of arguments, made at the first call."""
+        found = self.kernels.get(key)
+        if found is None:
+            found = self.kernels[key] = Kernel._of(source(), self.name)
+        return found
+
+    def run(
+        self,
+        kernel: Kernel,
+        device: int,
+        args: Iterable[Any],
+        groups: Counts,
+        key: Key = (),
+    ) -> int:
+        """See `Kernel._run`; errors name the parameters."""
+        with named(kernel._names):
+            return kernel._run(device, tuple(args), groups, key)
 
     def check_device(self, device: int) -> None:
         """BufferError if the shader needs f16, and the device lacks it."""

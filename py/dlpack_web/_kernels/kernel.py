@@ -76,12 +76,14 @@ class Kernel:
         self._source = ShaderSource(wgsl, entry, label, bool(check))
         self._compiled: dict[int, BackendKernel] = {}  # by device id
         self._last = 0  # the `core_number` of the last that ran
+        self._names: Sequence[str] = ()  # of arguments, in messages
 
     @classmethod
     def _of(cls, source: "Source", label: str) -> Self:
         """A kernel of formulas."""
         made = cls(source.wgsl, label=label)
         made._source = made._source._replace(parts=source.parts, params=source.params)
+        made._names = source.names
         return made
 
     def __call__(

@@ -455,8 +455,9 @@ def test_a_shader_is_compiled_once_for_each_combination(axpy):
     with upload([1, 2]) as x:
         for args in ((x, x, 1), (x, x, 2.5), (x, 1, 1), (x, x, x), (x, 2, 2)):
             axpy(*args).release()
-    assert list(axpy._kernels) == ["ttn", "tnn", "ttt"]
-    assert [len(kernel._compiled) for kernel, _ in axpy._kernels.values()] == [1, 1, 1]
+    kernels = axpy._signature.kernels
+    assert list(kernels) == ["ttn", "tnn", "ttt"]
+    assert [len(kernel._compiled) for kernel in kernels.values()] == [1, 1, 1]
 
 
 def test_a_failed_call_keeps_no_output(axpy):

@@ -618,7 +618,7 @@ def test_shaders_are_compiled_once():
             for _ in range(2):
                 kernel(x).release()
     keys = [("whole", True, "t"), ("first", True, "t"), ("last", True, "")]
-    assert list(kernel._kernels) == keys
+    assert list(kernel._signature.kernels) == keys
 
 
 def test_a_failed_call_keeps_nothing():
