@@ -2,7 +2,7 @@ import type { ManagedTensor } from "../core/managed.js";
 import { extentOf } from "../webgpu/buffers/table.js";
 import { calledAt } from "../webgpu/errors/errors.js";
 import type { Part, Source } from "../webgpu/formulas/formulas.js";
-import { Batch } from "../webgpu/kernels/batch.js";
+import { Batch, type BatchChanges } from "../webgpu/kernels/batch.js";
 import { Kernel } from "../webgpu/kernels/kernels.js";
 import { CALL_ARGUMENTS, CALL_KEY } from "./layout.js";
 import type { Address, DeviceId, KernelNumber, Site, Work } from "./numbers.js";
@@ -95,7 +95,7 @@ export class Kernels {
   batchUpdate(batch: Batch, index: number, places: ArrayLike<number>): void {
     this.#call((given, workgroups) => {
       const args = Object.fromEntries(given.map((arg, i) => [places[i] as number, arg]));
-      batch.update(index, { args, workgroups });
+      batch.update(index, { args: args as BatchChanges["args"], workgroups });
     });
   }
 

@@ -108,7 +108,7 @@ export function operate<R>(
   calls: () => R,
 ): { result: R; outcome: Outcome | null } {
   const { filters = [], writes = [] } = operation;
-  writes.forEach(markExtent);
+  for (const { buffer, end } of writes) markWritten(buffer, end);
   if (filters.length === 0) return { result: calls(), outcome: conclude(device, operation, []) };
   const { gpu } = device;
   for (const filter of filters) gpu.pushErrorScope(filter);
@@ -130,14 +130,14 @@ export function conclude(
   operation: Operation,
   scopes: readonly Promise<GPUError | null>[],
 ): Outcome | null {
-  const outcome = join(device, operation, scopes, parentsOf(operation), site);
+  const parents = parentsOf(operation);
+  const outcome =
+    scopes.length === 0 && parents.length <= 1
+      ? (parents[0] ?? null)
+      : new Settling(ownFault(device, operation, scopes, site), parents);
   for (const extent of operation.writes ?? []) setOutcome(extent, outcome);
   if (outcome !== null) collector?.push(outcome);
   return outcome;
-}
-
-function markExtent({ buffer, end }: Extent): void {
-  markWritten(buffer, end);
 }
 
 /** The outcome of elements that a recorded kernel computes, until it runs. */
@@ -159,17 +159,6 @@ function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): O
   writes.forEach(fresh ? ({ buffer }) => add(buffer.creation) : addOf);
   after.forEach(add);
   return parents;
-}
-
-function join(
-  device: DeviceRecord,
-  operation: Operation,
-  scopes: readonly Promise<GPUError | null>[],
-  parents: readonly Outcome[],
-  calledAt: number | undefined,
-): Outcome | null {
-  if (scopes.length === 0 && parents.length <= 1) return parents[0] ?? null;
-  return new Settling(ownFault(device, operation, scopes, calledAt), parents);
 }
 
 async function ownFault(

@@ -7,19 +7,13 @@ import type { AbortSignal } from "../../core/globals.js";
 import type { Tensor } from "../../core/tensor.js";
 import { checkAlive, type DeviceRecord } from "../device/device.js";
 import { type FromImageOptions, type Scratch, takeImage } from "./images.js";
-import {
-  type FrameSource,
-  type FrameStats,
-  type Frames,
-  type Source,
-  sourceOf,
-} from "./sources.js";
+import { type FrameSource, type FrameStats, type Source, sourceOf } from "./sources.js";
 
 /** The loop ends with an error when this many pictures in a row were lost: half a second of them. */
 const LOST_PICTURES = 30;
 
 /** The frames of a source. */
-export class FrameLoop implements Frames {
+export class FrameLoop {
   readonly #device: DeviceRecord;
   readonly #source: Source;
   readonly #image: FromImageOptions;
@@ -74,19 +68,10 @@ export class FrameLoop implements Frames {
     this.#wake?.();
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
   next(): Promise<IteratorResult<Tensor>> {
     const next = this.#before.then(() => this.#next());
     this.#before = next.catch(() => {});
     return next;
-  }
-
-  async return(): Promise<IteratorResult<Tensor>> {
-    this.stop();
-    return { done: true, value: undefined };
   }
 
   stop(): void {

@@ -50,8 +50,8 @@ export function frames(source: FrameSource, options: FramesOptions): Frames {
 
 /** The frames of a loop that is loaded on demand. */
 class LazyFrames implements Frames {
-  readonly #loading: Promise<Frames>;
-  #loop: Frames | null = null;
+  readonly #loading: Promise<FrameLoop>;
+  #loop: FrameLoop | null = null;
 
   constructor(...given: ConstructorParameters<typeof FrameLoop>) {
     this.#loading = this.#load(given);

@@ -41,11 +41,6 @@ export interface BatchChanges {
   workgroups?: RunOptions["workgroups"];
 }
 
-/** The same of the insides of tensors. */
-type Changes = Pick<BatchChanges, "workgroups"> & {
-  args?: Readonly<Record<number, Given>> | undefined;
-};
-
 /** @internal A recorded call: everything that WebGPU needs to run it. */
 export interface Call extends Prepared {
   readonly kernel: Kernel;
@@ -193,10 +188,7 @@ export class Batch {
    * tensor of another shape than the one that a kernel of formulas was recorded with (raw inputs may
    * have any); what `run` of the kernel throws
    */
-  update(index: number, changes: BatchChanges): void;
-  /** @internal */
-  update(index: number, changes: Changes): void;
-  update(index: number, changes: Changes): void {
+  update(index: number, changes: BatchChanges): void {
     const names = { args: 1, workgroups: 1 } as const;
     checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");
     const given = byPosition(changes.args ?? {});
