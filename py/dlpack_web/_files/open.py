@@ -419,7 +419,8 @@ class TensorFile(Mapping[str, Tensor]):
             return found
         self._check(name, self._how)
         load = partial(self._load, name, self._how._replace(at_once=True))
-        if not self._open().waits(name, self._how):
+        is_js = isinstance(self._open(), _JsInside)
+        if not is_js and not _waits(self._infos[name], self._how):
             return _at_once(load())
         device = self._how.device
         backend = default() if device is None else owner(device.id)
@@ -671,9 +672,6 @@ class _Shards:
             raise _core.ReleasedError("the file was closed")
         return self._inside[name]
 
-    def waits(self, name: str, how: How) -> bool:
-        return _waits(self.infos[name], how)
-
     def expect(self, names: list[str]) -> None:
         for inside in {id(each): each for each in self._inside.values()}.values():
             inside.expect([name for name in names if name in inside.infos])
@@ -739,9 +737,6 @@ class _LocalInside:
             return
         with closing(source.open()) as file:
             yield file
-
-    def waits(self, name: str, how: How) -> bool:
-        return _waits(self.infos[name], how)
 
     def expect(self, names: list[str]) -> None:
         # tensors of a file at a URL that are loaded next
@@ -888,9 +883,6 @@ class _JsInside:
         args = self._file, name, how.js_device, options
         _, found = await _loaded(how.progress, javascript.calls().files.load, *args)
         return javascript.receive(javascript.calls().tensors.fromJs, found)
-
-    def waits(self, name: str, how: How) -> bool:
-        return True
 
     def close(self) -> None:
         self._file.close()
