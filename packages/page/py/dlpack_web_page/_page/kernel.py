@@ -69,7 +69,7 @@ class Kernel(backends.Kernel):
 
     def call(self, counts: Counts, views: Sequence[Any], site: int) -> dict[str, Any]:
         """A call that passed all checks, as the page runs it."""
-        groups, written = self.check(counts, views)
+        groups, bound, _ = self.check(counts, views)
         described = [
             describe(each) if isinstance(each, View) else _number(each)
             for each in views
@@ -78,7 +78,7 @@ class Kernel(backends.Kernel):
             "kernel": self.number,
             "args": described,
             "groups": list(groups),
-            "writes": [slot.buffer.number for slot in written],
+            "writes": [x.slot.buffer.number for x in bound.values() if x.written],
             "site": site,
         }
 

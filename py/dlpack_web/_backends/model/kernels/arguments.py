@@ -34,7 +34,7 @@ class Bound:
     temporary: bool = False
     #: For a copy: where to copy the shader's output after the pass.
     back: View | None = None
-    #: Whether it cannot be bound in place: `resolve_aliasing` binds a copy instead.
+    #: Whether it cannot be bound in place: a copy is, instead.
     needs_copy: bool = False
 
     def part(self) -> Part:
@@ -148,12 +148,10 @@ def count_of(view: View, binding: Binding) -> int | None:
 
 
 def bind(
-    device: Device, view: Any, index: int, declared: Binding | None, check: bool
+    device: Device, view: View, index: int, declared: Binding | None, check: bool
 ) -> Bound:
-    """What to bind for a view or a number, after checking this argument alone;
-    `resolve_aliasing` then checks it against the others."""
-    if not isinstance(view, View):
-        return _bind_number(device, view, index, declared)
+    """What to bind for a tensor, after checking this argument alone; `check_aliasing` then
+    checks it against the others."""
     view.check_on(device)
     view.check_row_major()
     kind = declared.type if declared else None
@@ -179,7 +177,7 @@ def bind(
     return Bound(view.slot, view.start, size, written, needs_copy=needs_copy)
 
 
-def _bind_copy(view: View, size: int, written: bool) -> Bound:
+def bind_copy(view: View, size: int, written: bool) -> Bound:
     """A copy in its own buffer, followed by zeros: for a tensor at an offset that
     cannot be bound, or one that shares its last word or element with others."""
     slot = copy_of(view, size)
@@ -213,7 +211,7 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
         raise ValueError(messages.wrong_number(index, shown, scalar)) from None
 
 
-def _bind_number(
+def bind_number(
     device: Device, value: float, index: int, declared: Binding | None
 ) -> Bound:
     """A number for a uniform, in a buffer until the submit."""
@@ -227,18 +225,10 @@ def _bind_number(
     return Bound(slot, 0, 16, False, True)
 
 
-def resolve_aliasing(device: Device, views: Sequence[Any], bound: list[Bound]) -> None:
-    """Adjusts the arguments to each other. Two that are written must not overlap.
-    Arguments are copied if they cannot be bound in place, or are read from a
-    buffer that is also bound for writing."""
-    for i in check_aliasing(views, dict(enumerate(bound))):
-        one = bound[i]
-        bound[i] = _bind_copy(views[i], one.size, one.written)
-
-
 def check_aliasing(views: Sequence[Any], bound: Mapping[int, Bound]) -> list[int]:
-    """Raises if two that are written overlap, or one cannot be copied; gives those
-    that have to be."""
+    """Raises if two that are written overlap, or one cannot be copied. Returns those that
+    must be: they cannot be bound in place, or are read from a buffer that is also bound
+    for writing."""
     written = [i for i, one in bound.items() if one.written]
     for j, i in combinations(written, 2):
         if _overlap(bound[j], views[j], bound[i], views[i]):

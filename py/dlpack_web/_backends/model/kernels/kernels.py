@@ -5,7 +5,6 @@ from typing import Any
 
 from ...checks import Arguments, Counts, Key, ShaderSource, with_lines
 from .. import messages
-from ..buffers.table import Slot
 from ..buffers.views import View
 from ..device.device import Device
 from ..errors.errors import Fault
@@ -13,10 +12,11 @@ from ..errors.operations import ask, operate
 from .arguments import (
     Bound,
     bind,
+    bind_copy,
+    bind_number,
     check_aliasing,
     count_of,
     pack_number,
-    resolve_aliasing,
 )
 from .wgsl import Binding, parse_shader
 
@@ -67,38 +67,36 @@ class Kernel:
     def _run(self, counts: Counts, args: Arguments, timestamps: Any) -> Fault | None:
         """Binds the arguments and submits; returns the fault of what it wrote, if
         any."""
-        device = self._device
-        device.check_alive()
         bound, groups = self.prepare(counts, View.of(args))
         return self._submit(bound, groups, timestamps)
 
     def prepare(
         self, counts: Counts, views: Sequence[Any]
     ) -> tuple[list[Bound], Counts]:
-        """Checks the arguments and counts, and copies what cannot be bound in place."""
-        device = self._device
-        groups = self.check_call(counts, views)
-        bound = [
-            bind(device, view, i, self.declared(i), self._check)
-            for i, view in enumerate(views)
-        ]
-        resolve_aliasing(device, views, bound)
-        return bound, groups
+        """The same, ready to be bound: what cannot be in place is copied."""
+        groups, bound, copied = self.check(counts, views)
+        for i in copied:
+            bound[i] = bind_copy(views[i], bound[i].size, bound[i].written)
+        for i, each in enumerate(views):
+            if i not in bound:
+                bound[i] = bind_number(self._device, each, i, self.declared(i))
+        return [bound[i] for i in range(len(views))], groups
 
-    def check(self, counts: Counts, views: Sequence[Any]) -> tuple[Counts, list[Slot]]:
-        """The workgroups of a call that is run elsewhere, and what its shader may write to;
-        raises as `prepare` does, and copies nothing."""
+    def check(
+        self, counts: Counts, views: Sequence[Any]
+    ) -> tuple[Counts, dict[int, Bound], list[int]]:
+        """Checks the arguments and counts of a call. Returns the workgroups, the tensors,
+        and which of these must be copied; allocates nothing."""
         self._device.check_alive()
         groups = self.check_call(counts, views)
-        bound = {}
+        bound: dict[int, Bound] = {}
         for i, each in enumerate(views):
             declared = self.declared(i)
             if isinstance(each, View):
                 bound[i] = bind(self._device, each, i, declared, self._check)
             else:
                 pack_number(each, i, declared)
-        check_aliasing(views, bound)
-        return groups, [one.slot for one in bound.values() if one.written]
+        return groups, bound, check_aliasing(views, bound)
 
     def declared(self, index: int) -> Binding | None:
         """What the shader declares; None if that is not known."""
