@@ -36,6 +36,8 @@ import {
 } from "./checks.js";
 import { parseShader, type Shader, withLines } from "./wgsl.js";
 
+const RUN_OPTIONS = { workgroups: 1, timestampWrites: 1 } as const;
+
 /** Options of {@link Kernel}. */
 export interface KernelOptions {
   /** Name of the entry point; default "main". */
@@ -175,8 +177,7 @@ export class Kernel {
   run(args: readonly Given[], options?: RunOptions): void;
   run(args: readonly Given[], options: RunOptions = {}): void {
     const given = readArguments(args);
-    const names = { workgroups: 1, timestampWrites: 1 } as const;
-    checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
+    checkOptions<RunOptions>(options, "run()", RUN_OPTIONS, "workgroups: [4, 4]");
     const { timestampWrites } = options;
     const counts = readCounts(options.workgroups);
     const key = timestampWrites
