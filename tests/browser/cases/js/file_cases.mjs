@@ -227,50 +227,6 @@ export async function a_stream_is_read_once(context) {
   file.close();
 }
 
-/** A stream that stops after some bytes, and tells whether it was cancelled. */
-function stalled(bytes) {
-  const told = { cancelled: undefined };
-  const stream = new ReadableStream({
-    start: (controller) => controller.enqueue(bytes),
-    cancel(reason) {
-      told.cancelled = reason;
-    },
-  });
-  return { stream, told };
-}
-
-export async function an_abort_leaves_nothing(context) {
-  const device = await gpu(context);
-  const head = new Uint8Array(await (await fetch(made("a.npy", { count: 1000 }))).arrayBuffer());
-  const before = statsOf(context).buffers;
-  for (const options of [{ device }, {}]) {
-    const { stream, told } = stalled(head.subarray(0, 2000));
-    const controller = new AbortController();
-    const opening = open(stream, { ...options, signal: controller.signal });
-    setTimeout(() => controller.abort(new Error("enough")));
-    await throws(() => opening, "Error", /enough/);
-    equal(told.cancelled?.message, "enough");
-    const done = AbortSignal.abort(new Error("before"));
-    await throws(() => open(head, { ...options, signal: done }), "Error", /before/);
-    const url = made("a.npy", { count: 30_000_000, ...(options.device ? {} : { length: 0 }) });
-    const ending = new AbortController();
-    const progress = (loaded) => loaded > 5e6 && ending.abort(new Error("half-way"));
-    await throws(
-      () => open(url, { ...options, progress, signal: ending.signal }),
-      "Error",
-      /half-way/,
-    );
-    const fails = () => {
-      throw new RangeError("mine");
-    };
-    await throws(() => open(head, { ...options, progress: fails }), "RangeError", /mine/);
-  }
-  const file = await open(made("m.safetensors", { count: 10_000_000, tensors: 2 }), { device });
-  const loading = file.get("1", { progress: () => file.close() });
-  await throws(() => loading, "ReleasedError", /was closed/);
-  equal(statsOf(context).buffers, before);
-}
-
 export async function elements_are_converted_on_the_way(context) {
   const device = await gpu(context);
   const { Tensor } = context.library;

@@ -44,44 +44,6 @@ export async function every_dtype_makes_the_round_trip(context) {
   }
 }
 
-export async function js_owned_arrays_go_up_and_down(context) {
-  const device = await deviceOf(context);
-  const host = context.library.Tensor.fromTypedArray(new Float32Array([1, 2, 3]), { shape: [3] });
-  const gpu = host.to(device);
-  const out = new Float32Array(3);
-  ok((await gpu.read(out)) === out, "read(out) resolves to out");
-  equal(out, [1, 2, 3]);
-  releaseAll(host, gpu);
-}
-
-export async function a_kernel_runs(context) {
-  const { bridge, library } = context;
-  const device = await deviceOf(context);
-  const host = bridge.empty([5], "float32");
-  host.data.set([1, 2, 3, 4, 5]);
-  const gpu = host.to(device);
-  const out = bridge.empty([5], "float32", { device });
-  const kernel = new library.webgpu.Kernel(device, DOUBLE);
-  kernel.run([gpu, out], { workgroups: 1 });
-  equal(await out.read(), [2, 4, 6, 8, 10]);
-  releaseAll(host, gpu, out);
-}
-
-export async function read_all_maps_once(context) {
-  const { bridge, counters } = context;
-  const device = await deviceOf(context);
-  const tensors = [3, 50, 700].map((n) => bridge.empty([n], "float32", { device }));
-  counters.start();
-  const results = await bridge.readAll(tensors);
-  const { map_async, copies } = counters.stop();
-  equal([map_async, copies], [1, 3]);
-  equal(
-    results.map((r) => r.length),
-    [3, 50, 700],
-  );
-  releaseAll(...tensors);
-}
-
 export async function gpu_tensors_cross_to_python_and_back(context) {
   const { bridge, pyodide } = context;
   const device = await deviceOf(context);
@@ -95,25 +57,6 @@ export async function gpu_tensors_cross_to_python_and_back(context) {
   proxy.destroy();
   equal(await again.read(), [0, 0, 0, 0]);
   again.release();
-}
-
-export async function wgsl_errors_come_with_what_was_to_be_written(context) {
-  const { bridge, library } = context;
-  const device = await deviceOf(context);
-  const tensor = bridge.empty([4], "float32", { device });
-  const broken = DOUBLE.replace("2 *", "nonsense *");
-  const out = bridge.empty([4], "float32", { device });
-  const kernel = new library.webgpu.Kernel(device, broken);
-  kernel.run([tensor, out], { workgroups: 1 });
-  await throws(() => kernel.ready, "KernelError", /line 7:.*nonsense/s);
-  for (let turn = 0; turn < 2; turn++) {
-    const error = await throws(() => out.read(), "KernelError", /line 7:.*nonsense/s);
-    equal([error.label, error.line], ["main", 7]);
-    equal(await tensor.read(), [0, 0, 0, 0], "what was read is as it was");
-  }
-  out.write(new Float32Array([1, 2, 3, 4]));
-  equal(await out.read(), [1, 2, 3, 4], "what is written anew is sound");
-  releaseAll(tensor, out);
 }
 
 export async function strided_gpu_tensors_are_read_in_their_order(context) {
@@ -173,28 +116,6 @@ export async function strided_gpu_tensors_are_read_in_their_order(context) {
 
 /** A buffer of somebody else's, with 4 (COPY_SRC), 8 (COPY_DST) and more. */
 const bufferOf = (device, size, usage) => device.createBuffer({ size, usage: usage | 4 | 8 });
-
-export async function parts_of_words_are_not_written_where_no_shader_can(context) {
-  const device = await deviceOf(context);
-  const { Tensor } = context.library;
-  const host = Tensor.fromTypedArray(Uint8Array.of(1, 2, 3));
-  const source = host.to(device);
-  const options = { device, shape: [3], dtype: "uint8" };
-  const plain = Tensor.fromGPUBuffer(bufferOf(device, 16, 0), options);
-  const storage = Tensor.fromGPUBuffer(bufferOf(device, 16, 128), options);
-  await throws(() => plain.write(source), "UnsupportedError", /part of a word.*STORAGE/);
-  equal([...(await plain.read())], [0, 0, 0]);
-  plain.write(host); // which needs none
-  storage.write(source);
-  equal(
-    [[...(await plain.read())], [...(await storage.read())]],
-    [
-      [1, 2, 3],
-      [1, 2, 3],
-    ],
-  );
-  releaseAll(host, source, plain, storage);
-}
 
 export async function the_rest_of_a_buffer_is_its_last_tensors(context) {
   const device = await deviceOf(context);

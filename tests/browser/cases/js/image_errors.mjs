@@ -91,31 +91,6 @@ export async function canvases_that_are_taken_or_none(context) {
   });
 }
 
-export async function image_data_of_float16_is_not_rounded(context) {
-  let image;
-  try {
-    image = new ImageData(2, 3, { pixelFormat: "rgba-float16" });
-  } catch {} // some browsers ignore the option, and others refuse it
-  if (!image || image.data instanceof Uint8ClampedArray) return;
-  const device = await deviceOf(context);
-  const taken = () => context.library.webgpu.fromImage(device, image);
-  await throws(taken, "UnsupportedError", /would round this ImageData of float16/);
-}
-
-export async function lost_devices_are_named(context) {
-  const { bridge, library } = context;
-  const { fromImage, requestDevice, toCanvas, toTexture } = library.webgpu;
-  const device = await requestDevice();
-  const tensor = bridge.empty([2, 2, 4], "uint8", { device });
-  device.destroy();
-  await device.lost;
-  const canvas = new OffscreenCanvas(1, 1);
-  await throws(() => fromImage(device, new ImageData(1, 1)), "DeviceLostError", /lost/);
-  await throws(() => toCanvas(tensor, canvas), "DeviceLostError", /lost/);
-  await throws(() => toTexture(tensor), "DeviceLostError", /lost/);
-  tensor.release();
-}
-
 export async function a_canvas_moves_from_device_to_device(context) {
   const { bridge, library } = context;
   const canvas = new OffscreenCanvas(1, 1);

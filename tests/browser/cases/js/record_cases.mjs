@@ -172,21 +172,6 @@ export async function a_fault_comes_along_to_another_copy_of_the_library(context
   releaseAll(x, taken, again);
 }
 
-export async function a_fault_outlives_the_tensor_whose_buffer_was_taken(context) {
-  const { device, upload, broken } = await setUp(context);
-  const x = upload(floats(1, 2));
-  broken().run([x], { workgroups: 1 });
-  const { buffer } = x;
-  x.release();
-  const again = context.library.Tensor.fromGPUBuffer(buffer, {
-    device,
-    shape: [2],
-    dtype: "float32",
-  });
-  await throws(() => again.read(), "KernelError", /nothing/);
-  again.release();
-}
-
 export async function a_fault_ends_where_a_lender_has_its_buffer_back(context) {
   const { device, broken } = await setUp(context);
   const buffer = device.createBuffer({ size: 16, usage: STORAGE_COPY });
@@ -202,31 +187,6 @@ export async function a_fault_ends_where_a_lender_has_its_buffer_back(context) {
   equal(await later.read(), [9, 8, 7, 6]);
   later.release();
   buffer.destroy();
-}
-
-export async function a_fault_of_one_view_leaves_disjoint_ones_alone(context) {
-  const { upload, broken, twice } = await setUp(context);
-  const x = upload(Float32Array.from({ length: 192 }, (_, i) => i));
-  const [a, b, c] = [0, 64, 128].map((start) => x.slice([start, start + 64]));
-  broken().run([b], { workgroups: 64 });
-  twice().run([a], { workgroups: 64 });
-  twice().run([c], { workgroups: 64 });
-  equal((await a.read())[63], 126);
-  equal((await c.read())[0], 256);
-  const overlapping = x.slice([63, 65]);
-  for (const spoilt of [b, x, overlapping]) {
-    await throws(() => spoilt.read(), "KernelError", /nothing/);
-  }
-  // Writing over a part of it leaves the rest as it is.
-  const half = x.slice([64, 96]);
-  half.write(new Float32Array(32).fill(5));
-  equal((await half.read())[31], 5);
-  await throws(() => b.read(), "KernelError", /nothing/);
-  const rest = x.slice([96, 128]);
-  await throws(() => rest.read(), "KernelError", /nothing/);
-  rest.write(new Float32Array(32).fill(6));
-  equal([...(await b.read())].slice(30, 34), [5, 5, 6, 6]);
-  releaseAll(x, a, b, c, overlapping, half, rest);
 }
 
 export async function a_fault_of_a_view_that_was_put_aside_is_that_of_its_bytes(context) {

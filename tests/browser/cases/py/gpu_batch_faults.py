@@ -18,9 +18,10 @@ BROKEN = """
 
 async def test_a_kernel_that_does_not_compile():
     broken = dlw.webgpu.Kernel(BROKEN, label="broken")
-    with upload([1]) as x, upload([2]) as y, upload([3]) as other:
+    with upload([1]) as x, upload([2]) as y, upload([3]) as other, upload([4]) as read:
         with dlw.webgpu.batch() as b:
             increment()(x, 1)
+            dlw.webgpu.Kernel(ADD)(read, x)
             broken(y)
         b.run()
         for tensor in x, y:  # nothing of the batch ran
@@ -29,6 +30,7 @@ async def test_a_kernel_that_does_not_compile():
             assert (found.value.label, found.value.line) == ("broken", 3)
             assert found.value.filename.endswith("gpu_batch_faults.py")
         assert (await other.to_host()).tolist() == [3]
+        assert (await read.to_host()).tolist() == [4]
         b.run()
         with pytest.raises(dlw.KernelError, match="broken"):
             await x.to_host()

@@ -105,6 +105,8 @@ async def test_a_part_of_a_word_is_copied_only_into_a_buffer_that_shaders_can_wr
             x.write(y)
         x[:4].write(y[:4])
         assert (await x.to_host()).tolist() == [9] * 4 + [0] * 2
+        x.write(nines)
+        assert (await x.to_host()).tolist() == [9] * 6
 
 
 async def test_elements_need_not_be_aligned_to_be_read(device):

@@ -101,10 +101,11 @@ async def test_many_at_once_raise_what_is_wrong_with_one():
 
 
 async def test_faults_are_handed_on_and_written_over():
-    with on_gpu() as bad, on_gpu() as copy:
+    with on_gpu() as bad, on_gpu() as copy, on_gpu() as computed:
         kernel_of("wrong", label="origin")(bad)
         copy.write(bad)
-        for tensor in (bad, copy):
+        dlw.webgpu.Kernel(COPY)(computed, bad)
+        for tensor in (bad, copy, computed):
             assert (await caught(tensor.to_host())).label == "origin"
         copy.write(np.arange(3, dtype="f4"))
         assert (await copy.to_host()).tolist() == [0, 1, 2]
@@ -160,7 +161,9 @@ async def test_what_nobody_reads_is_a_warning_that_names_the_call():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with on_gpu() as tensor:
-            kernel_of("wrong", label="unread")(tensor)
+            kernel = kernel_of("wrong", label="unread")
+            for _ in range(2):
+                kernel(tensor)
             line = here() - 1
         for _ in range(
             600
