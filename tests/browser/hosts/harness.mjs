@@ -1,5 +1,6 @@
 import * as counters from "/counters.mjs"; // first: it must see what the library copies
 import { needsPage } from "../cases/js/expect.mjs";
+import { releaseKept } from "../cases/js/gpu.mjs";
 
 // Runs inside the test pages: starts a Pyodide and runs Python tests (real pytest) and
 // JavaScript cases in it. The host (tests/browser/conftest.py) calls `harness.*`.
@@ -104,7 +105,7 @@ async function cases(url, only) {
     const report = { id: `${url.split("/").pop()}::${name}`, outcome: "passed", detail: "" };
     const before = liveTensors();
     try {
-      await test(context);
+      await test(context).finally(releaseKept);
       const after = liveTensors();
       if (after !== before) throw new Error(`tensors alive (JS, C): ${before} -> ${after}`);
     } catch (error) {

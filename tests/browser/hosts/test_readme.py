@@ -87,14 +87,15 @@ BEFORE = {
     "dlpack-web/litert": """
         globalThis.Module = { print() {}, printErr() {} };
         const litert = await import("/libraries/litert.mjs");
-        const { upload } = await import("/tests/browser/libraries/libraries.mjs");
+        const { upload } = await import("/tests/browser/cases/js/gpu.mjs");
         const { context } = harness;
         const device = await context.library.webgpu.requestDevice();
         const none = new Float32Array(200 * 64); // black pictures
         const tensor = upload(context, none, device, { shape: [200, 64] });
         """,
     "dlpack-web/transformers": """
-        const { loadTransformers, upload } = await import("/tests/browser/libraries/libraries.mjs");
+        const { loadTransformers } = await import("/tests/browser/libraries/libraries.mjs");
+        const { upload } = await import("/tests/browser/cases/js/gpu.mjs");
         const { context } = harness;
         const device = await context.library.webgpu.requestDevice();
         const transformers = await loadTransformers(4);

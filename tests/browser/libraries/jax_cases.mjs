@@ -1,7 +1,8 @@
 // jax-js (the real one): GPU memory shared both ways; each function is a test.
 import { fromJax, toJax, useDevice } from "/js/adapters/jax.js";
 import { counted, equal, ok, throws } from "../cases/js/expect.mjs";
-import { libraries, upload } from "./libraries.mjs";
+import { keep, upload } from "../cases/js/gpu.mjs";
+import { libraries } from "./libraries.mjs";
 
 const VALUES = Float32Array.of(1, 2, 3, 4, 5, 6);
 const matrix = { shape: [2, 3] };
@@ -13,14 +14,12 @@ export async function gpu_tensors_go_in_and_come_out_without_a_copy(context) {
   equal([a.shape, a.dtype, a.device], [[2, 3], "float32", "webgpu"]);
   ok((await a.ref.gpuBuffer()) === x.buffer, "jax-js has the tensor's own buffer");
   const y = jax.numpy.add(jax.numpy.square(a), 1);
-  const out = counted(context, () => fromJax(jax, y), {});
+  const out = keep(counted(context, () => fromJax(jax, y), {}));
   equal(y.refCount, 2, "nothing was consumed");
   ok(out.buffer === (await y.ref.gpuBuffer()), "the tensor has the buffer of jax-js");
   equal([out.shape, out.dtype, out.readOnly], [[2, 3], "float32", true]);
   y.dispose();
   equal(await out.read(), [2, 5, 10, 17, 26, 37]);
-  out.release();
-  x.release();
 }
 
 export async function the_hold_ends_when_jax_lets_go(context) {
@@ -40,7 +39,7 @@ export async function the_hold_ends_when_jax_lets_go(context) {
   const y = jax.numpy.multiply(a.ref, 2);
   equal(given, 0);
   a.dispose();
-  const out = fromJax(jax, y);
+  const out = keep(fromJax(jax, y));
   equal(given, 1, "given back");
   y.dispose();
   // Were the buffer in the pool of jax-js, this would get it.
@@ -49,8 +48,6 @@ export async function the_hold_ends_when_jax_lets_go(context) {
   z.dispose();
   equal(await x.read(), VALUES);
   equal(await out.read(), [2, 4, 6, 8, 10, 12]);
-  out.release();
-  x.release();
 }
 
 export async function shapes_of_every_size(context) {
@@ -108,9 +105,8 @@ export async function cpu_tensors_are_copied_by_jax(context) {
   const b = toJax(jax, bools);
   equal([b.dtype, [...(await b.data())]], ["bool", [1, 0, 1]]);
   bools.release();
-  const wide = Tensor.fromTypedArray(new Float64Array(4));
+  const wide = keep(Tensor.fromTypedArray(new Float64Array(4)));
   await throws(() => toJax(jax, wide), "UnsupportedError", /webgpu has no float64/);
-  wide.release();
 }
 
 export async function arrays_on_the_cpu_are_copied_out(context) {
@@ -135,7 +131,6 @@ export async function an_unknown_version_gets_one_copy_on_the_gpu(context) {
   // The other copy is jax-js's, of the zeros that it starts with.
   const a = counted(context, () => toJax(unknown, x), { gpu_copies: 1, copies: 1 });
   equal(await jax.numpy.add(a, 1).data(), [2, 3, 4, 5, 6, 7]);
-  x.release();
 }
 
 export async function mistakes_are_named(context) {
@@ -213,5 +208,4 @@ export async function a_version_that_asks_for_more_memory_gets_a_copy(context) {
   equal(await a.ref.data(), VALUES);
   a.dispose();
   equal(await x.read(), VALUES);
-  x.release();
 }

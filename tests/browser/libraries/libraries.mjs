@@ -85,16 +85,6 @@ function rendererOf(THREE) {
   return new THREE.WebGPURenderer({ canvas: new OffscreenCanvas(8, 8) });
 }
 
-/** A tensor of an array's elements on a device; `options` as for `fromTypedArray`. */
-export function upload({ library }, array, device, options) {
-  const host = library.Tensor.fromTypedArray(array, options);
-  try {
-    return host.to(device);
-  } finally {
-    host.release();
-  }
-}
-
 /** A session that computes `op` of its inputs, with results on the GPU. */
 export async function session(ort, op, type, { inputs = ["x"], device = "webgpu" } = {}) {
   const options = { executionProviders: [device] };

@@ -4,7 +4,8 @@ import { fromLiteRT, toLiteRT, useDevice as useLiteRT } from "/js/adapters/liter
 import { fromTfjs, toTfjs } from "/js/adapters/tfjs.js";
 import { fromThree, toThree } from "/js/adapters/three.js";
 import { equal, ok, Skip, throws } from "../cases/js/expect.mjs";
-import { libraries, loadLiteRT, upload } from "./libraries.mjs";
+import { upload } from "../cases/js/gpu.mjs";
+import { libraries, loadLiteRT } from "./libraries.mjs";
 
 const X = Float32Array.of(1, 2, 3, 4);
 

@@ -4,7 +4,8 @@ import { fromOrt, toOrt } from "/js/adapters/ort.js";
 import { fit } from "/js/exchange/index.js";
 import { open } from "/js/open/index.js";
 import { counted, equal, ok, throws } from "../cases/js/expect.mjs";
-import { libraries, loadLiteRT, session, upload } from "./libraries.mjs";
+import { keep, upload } from "../cases/js/gpu.mjs";
+import { libraries, loadLiteRT, session } from "./libraries.mjs";
 
 const VALUES = Float32Array.of(1, 2, 3, 4, 5, 6);
 const matrix = { shape: [2, 3] };
@@ -64,14 +65,14 @@ async function elementsOf(device, buffer) {
 export async function a_model_runs_on_the_shared_device_without_a_copy(context) {
   const { litert, device } = await loaded();
   const { model, pixels, logits } = await digits(litert);
-  const x = pixels.to(device);
+  const x = keep(pixels.to(device));
   const feed = counted(context, () => toLiteRT(litert, x, { copy: false }), {});
   equal(
     [feed.accelerator, feed.type],
     ["webgpu", { dtype: "float32", layout: { dimensions: [200, 64] } }],
   );
   const [result] = await model.run([feed]);
-  const y = counted(context, () => fromLiteRT(litert, result, { copy: false }), {});
+  const y = keep(counted(context, () => fromLiteRT(litert, result, { copy: false }), {}));
   ok(y.buffer === result.toGpuBuffer(), "the tensor has LiteRT's own buffer");
   equal(
     [y.shape, y.dtype, `${y.device}`, y.readOnly],
@@ -82,7 +83,7 @@ export async function a_model_runs_on_the_shared_device_without_a_copy(context) 
   ok(size > y.nbytes, "LiteRT pads it");
   fit(y, { copy: false, needs: { padTo: size } }).release();
   for (const each of [feed, result, model]) each.delete();
-  for (const each of [x, y, pixels]) each.release();
+  pixels.release();
 }
 
 export async function what_onnxruntime_computed_goes_on_to_litert(context) {
@@ -105,14 +106,14 @@ export async function what_onnxruntime_computed_goes_on_to_litert(context) {
   const y = fromLiteRT(litert, result);
   near(await y.read(), logits);
   for (const each of [input, result, model]) each.delete();
-  for (const each of [y, halves, pixels]) each.release();
+  for (const each of [y, pixels]) each.release();
   for (const each of [feed, doubled]) each.dispose();
 }
 
 export async function a_result_outlives_its_deletion(context) {
   const { litert, device } = await loaded();
   const { model, pixels, logits } = await digits(litert);
-  const x = pixels.to(device);
+  const x = keep(pixels.to(device));
   const feed = toLiteRT(litert, x);
   const [result] = await model.run([feed]);
   const handle = result.liteRtTensorBuffer;
@@ -132,7 +133,6 @@ export async function a_result_outlives_its_deletion(context) {
   y.release();
   equal(count.value, 0, "handles of the result");
   for (const each of [feed, zeros, other]) each.delete();
-  x.release();
   pixels.release();
 }
 
@@ -180,19 +180,19 @@ export async function a_tensor_of_ours_comes_back_as_it_is(context) {
   const { litert, device } = await loaded();
   const x = upload(context, VALUES, device, matrix);
   const feed = toLiteRT(litert, x);
-  const back = counted(context, () => fromLiteRT(litert, feed, { copy: false }), {});
+  const back = keep(counted(context, () => fromLiteRT(litert, feed, { copy: false }), {}));
   equal([back.buffer === x.buffer, back.shape, back.nbytes], [true, [2, 3], 24]);
   feed.delete();
   x.release();
   equal([...(await back.read())], [...VALUES]);
   const feed2 = toLiteRT(litert, back);
-  const copied = counted(context, () => fromLiteRT(litert, feed2, { copy: true }), {
-    gpu_copies: 1,
-  });
+  const copied = keep(
+    counted(context, () => fromLiteRT(litert, feed2, { copy: true }), {
+      gpu_copies: 1,
+    }),
+  );
   ok(copied.buffer !== back.buffer, "copy: true copies");
   feed2.delete();
-  back.release();
-  copied.release();
 }
 
 export async function dtypes_and_shapes(context) {
@@ -231,7 +231,6 @@ export async function dtypes_and_shapes(context) {
   bools.release();
   const nothing = upload(context, new Float32Array(0), device, { shape: [2, 0] });
   await throws(() => toLiteRT(litert, nothing), "UnsupportedError", /empty tensors/);
-  nothing.release();
 }
 
 export async function what_does_not_begin_its_buffer_is_copied_on_the_gpu(context) {
@@ -260,17 +259,16 @@ export async function what_does_not_begin_its_buffer_is_copied_on_the_gpu(contex
 export async function elements_on_the_cpu_are_copied_by_litert(context) {
   const { litert } = await loaded();
   const { Tensor } = context.library;
-  const x = Tensor.fromTypedArray(VALUES, matrix);
+  const x = keep(Tensor.fromTypedArray(VALUES, matrix));
   await throws(() => toLiteRT(litert, x, { copy: false }), "CopyError", /LiteRT\.js copies/);
   const value = toLiteRT(litert, x);
   equal([value.accelerator, value.type.layout.dimensions], ["wasm", [2, 3]]);
   await throws(() => fromLiteRT(litert, value, { copy: false }), "CopyError", /LiteRT\.js copies/);
-  const back = fromLiteRT(litert, value);
+  const back = keep(fromLiteRT(litert, value));
   value.delete();
   equal([back.shape, back.dtype, [...back.data]], [[2, 3], "float32", [...VALUES]]);
-  const empty = Tensor.fromTypedArray(new Float32Array(0));
+  const empty = keep(Tensor.fromTypedArray(new Float32Array(0)));
   await throws(() => toLiteRT(litert, empty), "UnsupportedError", /empty tensors/);
-  for (const each of [x, back, empty]) each.release();
 }
 
 export async function devices_are_told_apart(context) {
@@ -279,15 +277,13 @@ export async function devices_are_told_apart(context) {
   await throws(() => toLiteRT(litert, x), "DeviceError", /another GPUDevice than LiteRT\.js/);
   const elsewhere = await litert.Environment.create({ webGpuDevice: foreign });
   const feed = toLiteRT(litert, x, { environment: elsewhere });
-  const back = fromLiteRT(litert, feed);
+  const back = keep(fromLiteRT(litert, feed));
   equal([back.device.gpu === foreign, feed.environment === elsewhere], [true, true]);
   equal([...(await back.read())], [...VALUES]);
   const none = await litert.Environment.create({ webGpuDevice: null });
   await throws(() => toLiteRT(litert, x, { environment: none }), "DeviceError", /no GPUDevice yet/);
   ok(litert.getWebGpuDevice() === device, "the default stays what it was");
   feed.delete();
-  back.release();
-  x.release();
 }
 
 export async function models_of_before_stay_on_their_device(context) {
@@ -358,7 +354,6 @@ export async function what_cannot_be_taken_is_refused_in_words(context) {
   await throws(() => useDevice(asleep, device), "DeviceError", /await its loadLiteRt\(\)/);
   const x = upload(context, VALUES, device);
   await throws(() => toLiteRT(asleep, x), "DeviceError", /await its loadLiteRt\(\)/);
-  x.release();
 }
 
 export async function a_version_whose_memory_cannot_be_held_is_copied_from(context) {
@@ -367,11 +362,10 @@ export async function a_version_whose_memory_cannot_be_held_is_copied_from(conte
   const value = new litert.Tensor(buffer, [6], "float32");
   Object.defineProperty(value.liteRtTensorBuffer, "clone", { value: undefined });
   await throws(() => fromLiteRT(litert, value, { copy: false }), "CopyError", /cannot share/);
-  const y = counted(context, () => fromLiteRT(litert, value), { gpu_copies: 1 });
+  const y = keep(counted(context, () => fromLiteRT(litert, value), { gpu_copies: 1 }));
   value.delete();
   buffer.destroy();
   equal([...(await y.read())], [...VALUES]);
-  y.release();
   tensor.release();
 }
 
@@ -379,14 +373,13 @@ export async function consumers_of_the_protocol_take_its_tensors(context) {
   const { litert, device } = await loaded();
   const { buffer, tensor } = lend(context, device);
   const value = new litert.Tensor(buffer, [2, 3], "float32");
-  const taken = counted(context, () => context.bridge.tensor(value), {});
+  const taken = keep(counted(context, () => context.bridge.tensor(value), {}));
   ok(taken.buffer === buffer, "the same buffer");
   const python = context.bridge.toPython(taken);
   equal(python.shape.toJs ? [...python.shape.toJs()] : [...python.shape], [2, 3]);
   python.destroy();
   value.delete();
   equal([...(await taken.read())], [...VALUES]);
-  taken.release();
   tensor.release();
   buffer.destroy();
 }

@@ -1,7 +1,8 @@
 // onnxruntime-web (the real one): memory shared both ways; each function is a test.
 import { fromOrt, toOrt, useDevice } from "/js/adapters/ort.js";
 import { counted, equal, ok, throws } from "../cases/js/expect.mjs";
-import { libraries, session, upload } from "./libraries.mjs";
+import { keep, upload } from "../cases/js/gpu.mjs";
+import { libraries, session } from "./libraries.mjs";
 
 const range = (n, from = 0) => Float32Array.from({ length: n }, (_, i) => i + from);
 
@@ -44,14 +45,13 @@ export async function a_buffer_that_is_not_padded_is_copied_on_the_gpu(context) 
   const double = await session(ort, "Add", "float32");
   const buffer = device.createBuffer({ size: 20, usage: 128 | 4 | 8 });
   device.queue.writeBuffer(buffer, 0, range(5, 1));
-  const x = Tensor.fromGPUBuffer(buffer, { device, shape: [5], dtype: "float32" });
+  const x = keep(Tensor.fromGPUBuffer(buffer, { device, shape: [5], dtype: "float32" }));
   await throws(() => toOrt(ort, x, { copy: false }), "CopyError", /has 20 bytes.*not 32/);
   const feed = counted(context, () => toOrt(ort, x), { gpu_copies: 1 });
   ok(feed.gpuBuffer !== buffer && feed.gpuBuffer.size === 32, "a padded buffer");
   const { y } = await double.run({ x: feed });
   equal(await valuesOf(ort, y), [2, 4, 6, 8, 10]);
   feed.dispose();
-  x.release();
   buffer.destroy();
 }
 
@@ -61,14 +61,12 @@ export async function a_tensor_in_the_middle_of_a_buffer_is_copied_on_the_gpu(co
   const double = await session(ort, "Add", "float32");
   const whole = upload(context, range(12), device);
   const middle = { device, shape: [4], dtype: "float32", byteOffset: 16 };
-  const x = Tensor.fromGPUBuffer(whole.buffer, middle);
+  const x = keep(Tensor.fromGPUBuffer(whole.buffer, middle));
   await throws(() => toOrt(ort, x, { copy: false }), "CopyError", /begins at byte 16/);
   const feed = toOrt(ort, x);
   const { y } = await double.run({ x: feed });
   equal(await valuesOf(ort, y), [8, 10, 12, 14]);
   feed.dispose();
-  x.release();
-  whole.release();
 }
 
 export async function cpu_tensors_alias_and_survive_memory_growth(context) {
@@ -88,9 +86,8 @@ export async function cpu_tensors_alias_and_survive_memory_growth(context) {
   equal([stale.length, feed.data.length], [0, 5]);
   const { y } = await double.run({ x: feed });
   equal(y.data, [2, 4, 6, 8, 10]);
-  const back = counted(context, () => fromOrt(ort, y), {});
+  const back = keep(counted(context, () => fromOrt(ort, y), {}));
   ok(back.data === y.data, "the tensor views ORT's array");
-  back.release();
   feed.dispose();
 }
 
@@ -142,7 +139,6 @@ export async function a_disposed_value_does_not_take_its_buffer_away(context) {
   ok(more.map((value) => value.gpuBuffer).includes(gpuBuffer), "and uses it again afterwards");
   for (const value of more) value.dispose();
   feed.dispose();
-  x.release();
 }
 
 export async function an_unknown_version_gets_copies(context) {
@@ -154,7 +150,7 @@ export async function an_unknown_version_gets_copies(context) {
   // As if these two of its fields had other names.
   const { type, dims, location, gpuBuffer } = y;
   const value = { type, dims, location, gpuBuffer };
-  const copy = counted(context, () => fromOrt(ort, value), { gpu_copies: 1 });
+  const copy = keep(counted(context, () => fromOrt(ort, value), { gpu_copies: 1 }));
   y.dispose();
   equal(await copy.read(), [0, 2, 4, 6]);
   class Other extends ort.Tensor {
@@ -163,10 +159,9 @@ export async function an_unknown_version_gets_copies(context) {
     }
   }
   const other = { ...ort, Tensor: Other };
-  const host = context.library.Tensor.fromTypedArray(range(4));
+  const host = keep(context.library.Tensor.fromTypedArray(range(4)));
   await throws(() => toOrt(other, host, { copy: false }), "CopyError", /onnxruntime-web copies/);
   equal(toOrt(other, host).data, range(4));
-  for (const each of [copy, x, host]) each.release();
   feed.dispose();
 }
 
@@ -245,7 +240,6 @@ export async function what_fails_half_way_keeps_nothing(context) {
   feed.dispose();
   const broken = { ...ort, Tensor: { fromGpuBuffer: fail } };
   await throws(() => toOrt(broken, x), "Error", /the library failed/);
-  x.release();
 }
 
 function fail() {

@@ -2,7 +2,8 @@
 // code. The page says which build it is (globalThis.ORT_BUILD).
 import { fromOrt, toOrt, useDevice } from "/js/adapters/ort.js";
 import { equal, ok, Skip, throws } from "../cases/js/expect.mjs";
-import { loadOrt, model, upload } from "./libraries.mjs";
+import { upload } from "../cases/js/gpu.mjs";
+import { loadOrt, model } from "./libraries.mjs";
 
 const BUILD = globalThis.ORT_BUILD ?? "ort.webgpu.bundle.min.mjs";
 /** The older backend in ort.all does not look whether a device has float16. */

@@ -8,7 +8,8 @@ import { toTfjs, useDevice as useTfjs } from "/js/adapters/tfjs.js";
 import { fromTransformers, toTransformers } from "/js/adapters/transformers.js";
 import { webgpu } from "/js/index.js";
 import { equal, ok, throws } from "../cases/js/expect.mjs";
-import { doubling, loadOrt, loadTransformers, session, upload } from "./libraries.mjs";
+import { keep, upload } from "../cases/js/gpu.mjs";
+import { doubling, loadOrt, loadTransformers, session } from "./libraries.mjs";
 
 const load = (name) => import(`/libraries/${name}.mjs`);
 
@@ -65,7 +66,6 @@ export async function two_that_have_started_apart_are_refused(context) {
   await throws(() => useJax(jax, device), "DeviceError", /jax-js already runs on another/);
   const x = upload(context, new Float32Array(4), device);
   await throws(() => toJax(jax, x), "DeviceError", /another GPUDevice than jax-js/);
-  x.release();
 }
 
 export async function a_session_that_began_elsewhere_is_found_out(context) {
@@ -77,7 +77,6 @@ export async function a_session_that_began_elsewhere_is_found_out(context) {
   await throws(() => toOrt(ort, x), "DeviceError", /another GPUDevice than onnxruntime-web/);
   const theirs = await shareDevice({ ort });
   ok(theirs === (await ort.env.webgpu.device), "that of the session");
-  x.release();
 }
 
 export async function the_older_backend_of_onnxruntime_takes_the_device_too(context) {
@@ -89,10 +88,9 @@ export async function the_older_backend_of_onnxruntime_takes_the_device_too(cont
   const x = upload(context, Float32Array.of(1, 2, 3), device);
   const feed = toOrt(ort, x);
   const { y } = await run.run({ x: feed });
-  const out = fromOrt(ort, y);
+  const out = keep(fromOrt(ort, y));
   y.dispose();
   equal(await out.read(), [2, 4, 6]);
-  for (const each of [x, out]) each.release();
   feed.dispose();
 }
 
@@ -126,7 +124,6 @@ export async function a_library_without_a_device_says_so(context) {
   await throws(() => toOrt(ort, x), "DeviceError", /has no GPUDevice yet.*useDevice/);
   tf.removeBackend("webgpu");
   await throws(() => useTfjs(tf, device), "DeviceError", /lacks its backend: import/);
-  x.release();
 }
 
 export async function a_library_that_does_not_ask_is_told_apart() {

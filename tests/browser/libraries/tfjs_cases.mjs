@@ -1,7 +1,8 @@
 // TensorFlow.js (the real one): memory shared both ways; each function is a test.
 import { fromTfjs, toTfjs, useDevice } from "/js/adapters/tfjs.js";
 import { counted, equal, ok, Skip, same, throws } from "../cases/js/expect.mjs";
-import { libraries, upload } from "./libraries.mjs";
+import { keep, upload } from "../cases/js/gpu.mjs";
+import { libraries } from "./libraries.mjs";
 
 const VALUES = Float32Array.of(1, -2, 3, -4, 5, -6);
 const matrix = { shape: [2, 3] };
@@ -22,13 +23,11 @@ export async function gpu_tensors_go_in_and_come_out_without_a_copy(context) {
   const x = upload(context, VALUES, device, matrix);
   const t = counted(context, () => toTfjs(tf, x), {});
   const y = tf.relu(t);
-  const out = counted(context, () => fromTfjs(tf, y), {});
+  const out = keep(counted(context, () => fromTfjs(tf, y), {}));
   ok(out.buffer === tf.backend().tensorMap.get(y.dataId).resource, "the buffer of TensorFlow.js");
   equal([out.shape, out.dtype, out.readOnly], [[2, 3], "float32", true]);
   tf.dispose([t, y]);
   equal(await out.read(), [1, 0, 3, 0, 5, 0]);
-  out.release();
-  x.release();
 }
 
 export async function a_disposed_tensor_holds_the_memory_until_its_work_was_submitted(context) {
@@ -55,7 +54,6 @@ export async function a_disposed_tensor_holds_the_memory_until_its_work_was_subm
   equal(await out.read(), [1, 0, 3, 0, 5, 0]);
   y.dispose();
   out.release();
-  x.release();
 }
 
 export async function a_buffer_without_copy_src_is_copied_on_the_gpu(context) {
@@ -64,12 +62,11 @@ export async function a_buffer_without_copy_src_is_copied_on_the_gpu(context) {
   const buffer = device.createBuffer({ size: 40, usage: 128 | 8 | 4 });
   device.queue.writeBuffer(buffer, 8, values);
   const at = { device, shape: [8], dtype: "float32", byteOffset: 8 };
-  const x = context.library.Tensor.fromGPUBuffer(buffer, at);
+  const x = keep(context.library.Tensor.fromGPUBuffer(buffer, at));
   await throws(() => toTfjs(tf, x, { copy: false }), "CopyError", /begins at byte 8/);
   const t = counted(context, () => toTfjs(tf, x), { gpu_copies: 1 });
   equal(await t.data(), values);
   t.dispose();
-  x.release();
   buffer.destroy();
 }
 
@@ -141,13 +138,12 @@ export async function a_cpu_tensor_moved_to_another_backend_keeps_its_memory(con
 export async function cpu_tensors_are_uploaded_to_the_webgpu_backend(context) {
   const { tf } = await libraries();
   const { Tensor } = context.library;
-  const x = Tensor.fromTypedArray(VALUES, matrix);
+  const x = keep(Tensor.fromTypedArray(VALUES, matrix));
   await throws(() => toTfjs(tf, x, { copy: false }), "CopyError", /is not on that GPUDevice/);
   const t = counted(context, () => toTfjs(tf, x), { copies: 1 });
   const y = tf.relu(t);
   equal(await y.data(), [1, 0, 3, 0, 5, 0]);
   tf.dispose([t, y]);
-  x.release();
 }
 
 export async function bools_are_int32_on_the_gpu(context) {
@@ -163,7 +159,6 @@ export async function bools_are_int32_on_the_gpu(context) {
   x.release();
   const narrow = upload(context, Uint8Array.of(1, 0, 1, 0), device, { dtype: "bool" });
   await throws(() => toTfjs(tf, narrow), "UnsupportedError", /4 bytes for each bool.*int32/s);
-  narrow.release();
 }
 
 export async function every_dtype_on_the_cpu(context) {
@@ -272,13 +267,12 @@ export async function what_came_from_us_comes_back_as_it_was(context) {
   const { tf, device } = await libraries();
   const x = upload(context, VALUES, device, matrix);
   const t = toTfjs(tf, x);
-  const back = counted(context, () => fromTfjs(tf, t, { copy: false }), {});
+  const back = keep(counted(context, () => fromTfjs(tf, t, { copy: false }), {}));
   equal([back.buffer === x.buffer, back.shape, back.readOnly], [true, [2, 3], true]);
-  const copied = counted(context, () => fromTfjs(tf, t, { copy: true }), { gpu_copies: 1 });
+  const copied = keep(counted(context, () => fromTfjs(tf, t, { copy: true }), { gpu_copies: 1 }));
   ok(copied.buffer !== x.buffer, "a copy");
   equal(await copied.read(), VALUES);
   t.dispose();
-  for (const each of [x, back, copied]) each.release();
 }
 
 export async function a_cast_on_the_gpu_has_the_values_of_its_dtype(context) {

@@ -1,7 +1,8 @@
 // three.js (the real one): memory shared both ways; each function is a test.
 import { fromThree, toThree, useDevice } from "/js/adapters/three.js";
 import { counted, equal, ok, same, throws } from "../cases/js/expect.mjs";
-import { libraries, upload } from "./libraries.mjs";
+import { keep, upload } from "../cases/js/gpu.mjs";
+import { libraries } from "./libraries.mjs";
 
 const VALUES = Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8);
 
@@ -26,15 +27,13 @@ export async function gpu_tensors_go_in_and_come_out_without_a_copy(context) {
   const attribute = counted(context, () => toThree(THREE, x, { renderer, copy: false }), {});
   ok(renderer.backend.get(attribute).buffer === x.buffer, "three.js has the tensor's buffer");
   const result = await tenfold(all, attribute);
-  const out = counted(context, () => fromThree(THREE, result, { renderer }), {});
+  const out = keep(counted(context, () => fromThree(THREE, result, { renderer }), {}));
   ok(out.buffer === renderer.backend.get(result).buffer, "the tensor has the buffer of three.js");
   equal(
     await out.read(),
     VALUES.map((v) => 10 * v),
   );
-  out.release();
   renderer.backend.destroyAttribute(attribute);
-  x.release();
 }
 
 export async function a_vertex_buffer_is_made_where_it_is_asked_for(context) {
@@ -45,11 +44,9 @@ export async function a_vertex_buffer_is_made_where_it_is_asked_for(context) {
   await throws(refused, "CopyError", /lacks GPUBufferUsage flags/);
   const make = () => toThree(THREE, x, { renderer, usage });
   const attribute = counted(context, make, { gpu_copies: 1 });
-  const made = fromThree(THREE, attribute, { renderer });
+  const made = keep(fromThree(THREE, attribute, { renderer }));
   equal([made.buffer.usage & usage, [...(await made.read())]], [usage, [...VALUES]]);
-  made.release();
   renderer.backend.destroyAttribute(attribute);
-  x.release();
 }
 
 export async function destroying_an_attribute_leaves_the_buffer_to_its_owner(context) {
@@ -107,9 +104,8 @@ export async function cpu_tensors_are_attributes(context) {
   equal(attribute.getZ(1), 6);
   attribute.array = null;
   const plain = new THREE.BufferAttribute(VALUES, 4);
-  const back = counted(context, () => fromThree(THREE, plain), {});
+  const back = keep(counted(context, () => fromThree(THREE, plain), {}));
   equal([back.shape, same(back.data, VALUES)], [[2, 4], true]);
-  back.release();
 }
 
 export async function mistakes_are_named(context) {
@@ -180,8 +176,8 @@ export async function interleaved_attributes_are_strided_on_the_gpu(context) {
   scene.add(mesh);
   await renderer.renderAsync(scene, new THREE.OrthographicCamera());
   const { position, weight } = geometry.attributes;
-  const places = fromThree(THREE, position, { renderer });
-  const weights = counted(context, () => fromThree(THREE, weight, { renderer }), {});
+  const places = keep(fromThree(THREE, position, { renderer }));
+  const weights = keep(counted(context, () => fromThree(THREE, weight, { renderer }), {}));
   equal([places.shape, places.strides, weights.strides], [[3, 3], [4, 1], [4]]);
   ok(places.buffer === weights.buffer, "one buffer");
   equal(
@@ -191,7 +187,6 @@ export async function interleaved_attributes_are_strided_on_the_gpu(context) {
       [5, 6, 7],
     ],
   );
-  for (const each of [places, weights]) each.release();
   geometry.dispose();
   mesh.material.dispose();
 }
@@ -328,7 +323,6 @@ export async function halves_are_drawn_from_the_gpu(context) {
   }
   const x = upload(context, new Float16Array(9), device, { shape: [3, 3] });
   await throws(() => toThree(THREE, x, { renderer, usage }), "UnsupportedError", /items of 3/);
-  x.release();
 }
 
 export async function interleaved_halves_are_strided(context) {
@@ -361,7 +355,7 @@ export async function bits_that_the_renderer_replaced_are_refused() {
   const { THREE, renderer } = all;
   const bits = TRIANGLES[4].map(THREE.DataUtils.toHalfFloat);
   const attribute = new THREE.Float16BufferAttribute(bits, 4);
-  const before = fromThree(THREE, attribute);
+  const before = keep(fromThree(THREE, attribute));
   equal([before.dtype, before.data], ["float16", TRIANGLES[4]]);
   // three.js converts the bits to 32-bit integers and draws other positions. RED: three.js has repaired it.
   ok(`${await drawn(all, attribute)}` !== `${RED}`, "three.js draws these halves");
@@ -370,7 +364,6 @@ export async function bits_that_the_renderer_replaced_are_refused() {
     await throws(take, "UnsupportedError", /bits of this Float16BufferAttribute .* Float16Array/);
   }
   equal(before.data, TRIANGLES[4]);
-  before.release();
 }
 
 /** The elements of a texture on the GPU, layer by layer. */
@@ -429,19 +422,18 @@ export async function textures_in_pythons_memory_survive_its_growth(context) {
   const texture = counted(context, () => toThree(THREE, x, { kind: "DataTexture" }), {});
   x.release();
   const before = texture.image.data;
-  const back = fromThree(THREE, texture);
+  const back = keep(fromThree(THREE, texture));
   context.pyodide.runPython("bytearray(1 << 28)");
   ok(before.length === 0 && texture.image.data.length === 6, "read again");
   const values = Float16Array.from(HALVES.slice(0, 6));
   equal(await pixels(all, texture, 2), bytesOf(values));
   texture.image.data = null;
   equal(back.data, [...values]); // it holds the memory itself
-  back.release();
 }
 
 export async function mistakes_with_halves_and_textures_are_named(context) {
   const { THREE, renderer, device } = await libraries();
-  const x = halves(context, [1, 3, 4]);
+  const x = keep(halves(context, [1, 3, 4]));
   const give = (tensor, options) => () => toThree(THREE, tensor, options);
   for (const [shape, kind, error] of [
     [[3, 4], "DataTexture", /\[height, width, channels\] .*\[3,4\]/],
@@ -456,9 +448,9 @@ export async function mistakes_with_halves_and_textures_are_named(context) {
   }
   await throws(give(x, { kind: "CubeTexture" }), "TypeError", /"CubeTexture".*DataTexture,Data3D/);
   await throws(give(x, { kind: "toString" }), "TypeError", /no "toString"/);
-  const ints = context.library.Tensor.fromTypedArray(new Int16Array(4), { shape: [1, 1, 4] });
+  const ints = keep(context.library.Tensor.fromTypedArray(new Int16Array(4), { shape: [1, 1, 4] }));
   await throws(give(ints, { kind: "DataTexture" }), "UnsupportedError", /no int16.*float16/);
-  const there = x.to(device);
+  const there = keep(x.to(device));
   await throws(give(there, { kind: "DataTexture" }), "UnsupportedError", /no GPU arrays: await/);
   const texture = toThree(THREE, x, { kind: "DataTexture" });
   const take = (changes, options) => () =>
@@ -477,8 +469,7 @@ export async function mistakes_with_halves_and_textures_are_named(context) {
   await throws(take({ ...half, format: THREE.RGFormat }), "RangeError", /needs 12 bytes.* 24/);
   const floats = { ...image, data: new Float32Array(12) };
   await throws(take({ ...half, image: floats }), "TypeError", /Float32Array does not hold float16/);
-  const empty = take({ ...half, image: { data: new Uint16Array(0), width: 0, height: 3 } })();
+  const empty = keep(take({ ...half, image: { data: new Uint16Array(0), width: 0, height: 3 } })());
   equal([empty.shape, empty.dtype], [[3, 0, 4], "float16"]);
   texture.image.data = null;
-  for (const each of [x, ints, there, empty]) each.release();
 }

@@ -4,7 +4,8 @@ import { fromOrt, toOrt, useDevice as useOrt } from "/js/adapters/ort.js";
 import { fromTransformers, toTransformers, useDevice } from "/js/adapters/transformers.js";
 import { webgpu } from "/js/index.js";
 import { counted, equal, ok, same, throws } from "../cases/js/expect.mjs";
-import { doubling, loadOrt, loadTransformers, session, upload } from "./libraries.mjs";
+import { upload } from "../cases/js/gpu.mjs";
+import { doubling, loadOrt, loadTransformers, session } from "./libraries.mjs";
 
 const range = (n, from = 0) => Float32Array.from({ length: n }, (_, i) => i + from);
 const doubled = (array) => array.map((v) => 2 * v);

@@ -4,7 +4,8 @@
 import { fit, take } from "/js/exchange/index.js";
 import { conformance, consumerConformance } from "/packages-js/exchange/index.js";
 import { counted, equal, ok, PATIENCE, throws } from "/tests/browser/cases/js/expect.mjs";
-import { session, upload } from "/tests/browser/libraries/libraries.mjs";
+import { keep, upload } from "/tests/browser/cases/js/gpu.mjs";
+import { session } from "/tests/browser/libraries/libraries.mjs";
 
 const EXCHANGE = Symbol.for("dlpack.exchange");
 const EXCHANGE_ASYNC = Symbol.for("dlpack.exchange.async");
@@ -160,12 +161,10 @@ export async function tensors_of_ours_go_in_and_out(context) {
   );
   out.release();
   const fresh = jax.numpy.fromExchange(x, { copy: true });
-  const back = take(fresh, { writes: true });
+  const back = keep(take(fresh, { writes: true }));
   ok(!back.readOnly, "a copy may be written to");
   equal([...(await back.read())], [...range(8)]);
-  back.release();
   fresh.dispose();
-  x.release();
 }
 
 export async function jax_takes_views_of_a_buffer_as_they_are(context) {
@@ -198,7 +197,6 @@ export async function jax_takes_views_of_a_buffer_as_they_are(context) {
   const feed = ort.Tensor.fromExchange(none);
   equal([feed.dims, [...(await feed.getData())]], [[0, 3], []]);
   feed.dispose();
-  none.release();
 }
 
 export async function chunks_go_to_all_and_results_come_back(context) {
@@ -235,11 +233,11 @@ export async function chunks_go_to_all_and_results_come_back(context) {
   const strided = jax.numpy.fromExchange(raw);
   equal([strided.shape, [...(await strided.data())]], [[2, 3], [...range(6)]]);
 
-  const host = context.bridge?.empty([6]) ?? context.library.Tensor.fromTypedArray(range(6, 3));
-  const view = await zarr.fromExchange(host);
+  const host = keep(
+    context.bridge?.empty([6]) ?? context.library.Tensor.fromTypedArray(range(6, 3)),
+  );
+  const view = keep(await zarr.fromExchange(host));
   equal([view.shape, view.stride, view.data], [[6], [1], [...host.data]]);
-  view.release();
-  host.release();
 }
 
 const transposed = { name: "transpose", configuration: { order: [1, 0] } };
@@ -273,7 +271,6 @@ export async function every_dtype_arrives(context) {
   const feed = ort.Tensor.fromExchange(wide);
   equal([feed.type, [...(await feed.getData())]], ["int64", [0n, 0n]]);
   feed.dispose();
-  wide.release();
 }
 
 export async function what_cannot_be_is_refused_and_released(context) {
@@ -326,7 +323,7 @@ export async function what_cannot_be_is_refused_and_released(context) {
 export async function lies_are_found_out_and_released(context) {
   const { jax, ort, zarr, device } = await libraries();
   const x = upload(context, range(8), device);
-  const host = context.library.Tensor.fromTypedArray(range(8));
+  const host = keep(context.library.Tensor.fromTypedArray(range(8)));
   const consumers = [jax.numpy.fromExchange, ort.Tensor.fromExchange, zarr.fromExchange];
   // What the suite of the protocol (consumers_keep_every_rule) does not say.
   const lies = [
@@ -358,8 +355,6 @@ export async function lies_are_found_out_and_released(context) {
       }
     }
   }
-  x.release();
-  host.release();
 }
 
 export async function memory_that_moves_is_copied() {
@@ -432,7 +427,6 @@ export async function faults_reach_who_reads_what_came_of_them(context) {
     );
     equal(await fine.getData(true), range(8));
   }
-  x.release();
 }
 
 export async function producers_keep_every_rule() {

@@ -6,7 +6,7 @@ import { Right } from "/packages/exchange/tests/js/conformance_parts.mjs";
 import { faultsOf, loaded, ON_GPU } from "/packages/exchange/tests/js/stranger_faults.mjs";
 import { conformance, consumerConformance } from "/packages-js/exchange/index.js";
 import { counted, equal, ok, PATIENCE, throws } from "/tests/browser/cases/js/expect.mjs";
-import { upload } from "/tests/browser/libraries/libraries.mjs";
+import { keep, upload } from "/tests/browser/cases/js/gpu.mjs";
 
 /** What the first or the second snippet of EXCHANGE.md declares. */
 async function snippet(kind, name) {
@@ -94,7 +94,7 @@ export async function the_plain_producer_and_consumer_work_with_each_other_and_w
   const picture = new Picture(device, buffer, { height: 2, width: 3 });
 
   equal(await withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]), [true, 24]);
-  const tensor = counted(context, () => take(picture), {});
+  const tensor = keep(counted(context, () => take(picture), {}));
   picture.release();
   equal([tensor.shape, tensor.dtype, [...(await tensor.read())]], [[2, 3], "float32", [...VALUES]]);
   const seen = await withBuffer(device, tensor, (data, bytes) => [data === buffer, bytes]);
@@ -106,7 +106,7 @@ export async function the_plain_producer_and_consumer_work_with_each_other_and_w
   );
 
   const strided = { height: 2, width: 2, pitch: 3 };
-  const cut = take(new Picture(device, tensor.buffer, strided));
+  const cut = keep(take(new Picture(device, tensor.buffer, strided)));
   equal(
     [cut.strides, [...(await cut.read())]],
     [
@@ -116,8 +116,6 @@ export async function the_plain_producer_and_consumer_work_with_each_other_and_w
   );
   await throws(() => withBuffer(device, cut, () => 0), "UnsupportedError", /is strided/);
   await throws(() => fit(cut), "UnsupportedError", /it can be read, and nothing else/);
-  cut.release();
-  tensor.release();
 }
 
 export async function the_consumer_of_the_text_passes_faults_on(context) {
@@ -128,7 +126,6 @@ export async function the_consumer_of_the_text_passes_faults_on(context) {
     @compute @workgroup_size(1) fn main() { y[0] = origin; }`;
   new webgpu.Kernel(device, source, { label: "spoils" }).run([pending], { workgroups: 1 });
   await throws(() => withBuffer(device, pending, () => 0), "KernelError", /origin/);
-  pending.release();
 }
 
 export async function the_consumer_of_the_text_breaks_nothing() {

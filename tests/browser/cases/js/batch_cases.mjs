@@ -1,11 +1,6 @@
 // Batches of kernels in JavaScript: recorded once, run many times in one submit.
 import { equal, ok, throws } from "./expect.mjs";
-
-let devicePromise;
-function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
+import { gpu, keep, upload } from "./gpu.mjs";
 
 const ADD = `
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -14,32 +9,21 @@ const ADD = `
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
   if (id.x < min(arrayLength(&x), arrayLength(&y))) { y[id.x] += k * x[id.x]; }
 }`;
-function upload({ library }, device, values) {
-  const host = library.Tensor.fromTypedArray(Float32Array.from(values));
-  const gpu = host.to(device);
-  host.release();
-  return gpu;
-}
 
-/** A device, a kernel, and tensors of the values; `done` releases them and counts what is left. */
+/** A device, a kernel, tensors of the values, and what records a batch, which is released like them. */
 async function world(context, ...lists) {
-  const { webgpu, liveTensors } = context.library;
-  const device = await deviceOf(context);
-  const before = liveTensors();
-  const tensors = lists.map((values) => upload(context, device, values));
+  const { webgpu, device, upload } = await gpu(context);
+  const tensors = lists.map((values) => upload(Float32Array.from(values)));
   const kernel = new webgpu.Kernel(device, ADD, { label: "add" });
-  const done = (...more) => {
-    for (const one of [...tensors, ...more]) one.release();
-    equal(liveTensors(), before, "tensors");
-  };
-  return { webgpu, device, kernel, tensors, done };
+  const recorded = (block) => keep(webgpu.batch(device)).record(block);
+  return { webgpu, device, kernel, tensors, recorded };
 }
 
 const valuesOf = async (tensor) => [...(await tensor.read())];
 
 export async function one_run_is_one_submit(context) {
-  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
-  const batch = webgpu.batch(device).record(() => {
+  const { device, kernel, tensors, recorded } = await world(context, [1], [0]);
+  const batch = recorded(() => {
     for (let i = 0; i < 20; i++) kernel.run([...tensors, i]);
   });
   const { queue } = device;
@@ -63,18 +47,17 @@ export async function one_run_is_one_submit(context) {
   equal([submits, writes], [2, 0]);
   equal([batch.length, batch.released], [20, false]);
   equal(await valuesOf(tensors[1]), [380]);
-  done(batch);
 }
 
 export async function the_batch_holds_its_tensors(context) {
-  const { webgpu, device, kernel, done } = await world(context);
+  const { device, kernel, recorded } = await world(context);
   let told = 0;
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
   const options = { device, shape: [4], dtype: "float32", release: () => told++ };
   const lend = () =>
     context.library.Tensor.fromGPUBuffer(device.createBuffer({ size: 16, usage }), options);
   const [x, y] = [lend(), lend()];
-  const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  const batch = recorded(() => kernel.run([x, y, 1]));
   x.release();
   y.release();
   batch.run();
@@ -84,14 +67,13 @@ export async function the_batch_holds_its_tensors(context) {
   equal([told, batch.released], [2, true]);
   await throws(() => batch.run(), "ReleasedError", /the batch was released/);
   await throws(() => batch.update(0, {}), "ReleasedError", /the batch was released/);
-  done();
 }
 
 export async function arguments_may_release_the_batch(context) {
-  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [2]);
+  const { webgpu, device, kernel, tensors, recorded } = await world(context, [1], [2]);
   const [x, y] = tensors;
   for (const value of [x, 5]) {
-    const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+    const batch = recorded(() => kernel.run([x, y, 1]));
     const args = {
       get [value === x ? 0 : 2]() {
         batch.release();
@@ -107,8 +89,8 @@ export async function arguments_may_release_the_batch(context) {
       return 1;
     },
   });
-  const recorded = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
-  await throws(() => recorded.update(0, options(recorded)), "ReleasedError", /was released/);
+  const one = recorded(() => kernel.run([x, y, 1]));
+  await throws(() => one.update(0, options(one)), "ReleasedError", /was released/);
   const batch = webgpu.batch(device);
   const { workgroups } = Object.getOwnPropertyDescriptors(options(batch));
   const record = () => kernel.run([x, y, 1], Object.defineProperties({}, { workgroups }));
@@ -116,18 +98,17 @@ export async function arguments_may_release_the_batch(context) {
   const list = Object.defineProperty([x, y, 1], 2, {
     get: () => (other.length === 0 ? (kernel.run([x, y, 2]) ?? 1) : 1),
   });
-  const other = webgpu.batch(device);
+  const other = keep(webgpu.batch(device));
   other.record(() => kernel.run(list));
   equal([other.length, await valuesOf(y)], [2, [2]]); // what a getter runs is recorded
-  done(other);
 }
 
 export async function a_formula_is_recorded_for_its_shapes(context) {
-  const { webgpu, device, tensors, done } = await world(context, [1, 1], [2, 2], [0, 0], [1]);
+  const { webgpu, device, tensors, recorded } = await world(context, [1, 1], [2, 2], [0, 0], [1]);
   const [x, same, y, other] = tensors;
   const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
   const plus = new webgpu.ElementwiseKernel(device, { ...definition, name: "plus" });
-  const batch = webgpu.batch(device).record(() => plus.run([x, 1, y]));
+  const batch = recorded(() => plus.run([x, 1, y]));
   for (const args of [{ 0: other }, { 2: other }, { 0: 1 }, { 1: x }]) {
     const update = () => batch.update(0, { args });
     await throws(update, "RangeError", /^kernel "plus" was recorded for other shapes/);
@@ -135,12 +116,11 @@ export async function a_formula_is_recorded_for_its_shapes(context) {
   batch.update(0, { args: { 0: same, 1: 3 } });
   batch.run();
   equal(await valuesOf(y), [5, 5]);
-  done(batch);
 }
 
 /** Random formulas and arguments: another shape or kind is refused, too. */
 export async function an_update_takes_what_a_call_takes(context) {
-  const { webgpu, device, done } = await world(context);
+  const { webgpu, device, recorded } = await world(context);
   const { Tensor } = context.library;
   const types = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
   const arrays = { ...types, "": Uint8Array, complex64: Float32Array };
@@ -155,7 +135,7 @@ export async function an_update_takes_what_a_call_takes(context) {
       const size = shape.reduce((a, b) => a * b, type === "complex64" ? 2 : 1);
       const dtype = type === "complex64" ? type : undefined;
       const host = Tensor.fromTypedArray(new Kind(size).fill(1 + at), { shape, dtype });
-      return { type, shape: `${shape}`, host, tensor: host.to(device) };
+      return { type, shape: `${shape}`, host: keep(host), tensor: keep(host.to(device)) };
     }),
   );
   const tensors = hosts.map(({ tensor }) => tensor);
@@ -191,11 +171,11 @@ export async function an_update_takes_what_a_call_takes(context) {
     const host = Tensor.fromTypedArray(new types[out](isReduced ? 1 : 4), {
       shape: isReduced ? [] : shape.split(",").map(Number),
     });
-    const y = host.to(device);
-    hosts.push({ host, tensor: y });
+    const y = keep(host.to(device));
+    hosts.push({ host: keep(host), tensor: y });
     tensors.push(y);
     let args = [like(x, shape), of([like(k, shape), like(k, ""), 3]), like(w, "4"), y];
-    const batch = webgpu.batch(device).record(() => kernel.run(args));
+    const batch = recorded(() => kernel.run(args));
     for (let i = 0; i < 25; i++) {
       const at = below(args.length + 1);
       const value = of([0, 2.5, -1, 1e39, null, "1", ...tensors]);
@@ -211,23 +191,20 @@ export async function an_update_takes_what_a_call_takes(context) {
       batch.run();
       equal(await elements(), results, what);
     }
-    batch.release();
   }
-  for (const { host, tensor } of hosts) for (const one of [host, tensor]) one.release();
-  done();
 }
 
 export async function results_of_a_batch_that_has_not_run_are_errors(context) {
-  const { webgpu, device, tensors, done } = await world(context, [1, 1], [7, 7]);
+  const { webgpu, device, tensors, recorded } = await world(context, [1, 1], [7, 7]);
   const [x, kept] = tensors;
   const definition = { inputs: "f32 x, f32 k", outputs: "f32 y", operation: "y = x + k" };
   const plus = new webgpu.ElementwiseKernel(device, definition);
   let y;
-  const batch = webgpu.batch(device).record(() => {
-    y = plus.run([x, 1]);
+  const batch = recorded(() => {
+    y = keep(plus.run([x, 1]));
     plus.run([y, 1, kept]);
   });
-  const [part, later] = [y.slice([1]), plus.run([y, 1])];
+  const [part, later] = [keep(y.slice([1])), keep(plus.run([y, 1]))];
   const refused = (one) => throws(() => one.read(), "UnsupportedError", /has not run: call/);
   for (const one of [y, part, later]) await refused(one);
   equal(await valuesOf(kept), [7, 7]); // a tensor that was given has its elements
@@ -242,9 +219,9 @@ export async function results_of_a_batch_that_has_not_run_are_errors(context) {
   );
   await refused(later);
   let [z, lost] = [];
-  const gone = webgpu.batch(device).record(() => {
-    z = plus.run([x, 2]);
-    lost = plus.run([x, 3]);
+  const gone = recorded(() => {
+    z = keep(plus.run([x, 2]));
+    lost = keep(plus.run([x, 3]));
   });
   plus.run([x, 4, z]);
   await refused(z); // its formula could read what is there
@@ -253,8 +230,8 @@ export async function results_of_a_batch_that_has_not_run_are_errors(context) {
   gone.release();
   await refused(lost);
   let moved;
-  const other = webgpu.batch(device).record(() => {
-    moved = plus.run([x, 4]);
+  const other = recorded(() => {
+    moved = keep(plus.run([x, 4]));
     plus.run([moved, 1, moved]);
   });
   const message = /the workgroups of kernel "kernel" follow from its shapes: leave them out/;
@@ -262,7 +239,6 @@ export async function results_of_a_batch_that_has_not_run_are_errors(context) {
   other.update(0, { args: { 2: kept } }); // nothing computes what the second adds to
   other.run();
   await refused(moved);
-  done(batch, other, y, part, later, z, lost, moved);
 }
 
 export async function updates_change_numbers_tensors_and_workgroups(context) {
@@ -271,9 +247,9 @@ export async function updates_change_numbers_tensors_and_workgroups(context) {
     [0, 0],
     [5, 5],
   ];
-  const { webgpu, device, kernel, tensors, done } = await world(context, ...lists);
+  const { kernel, tensors, recorded } = await world(context, ...lists);
   const [x, y, z] = tensors;
-  const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  const batch = recorded(() => kernel.run([x, y, 1]));
   batch.update(0, { args: { 2: 3 } });
   batch.run();
   batch.update(-1, { args: { 0: z }, workgroups: 1 });
@@ -301,11 +277,10 @@ export async function updates_change_numbers_tensors_and_workgroups(context) {
   }
   batch.run();
   equal(await valuesOf(y), [33, 33]);
-  done(batch);
 }
 
 export async function a_block_that_throws_leaves_nothing(context) {
-  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
+  const { webgpu, device, kernel, tensors } = await world(context, [1], [0]);
   const batch = webgpu.batch(device);
   const fail = () => {
     kernel.run([...tensors, 1]);
@@ -317,12 +292,11 @@ export async function a_block_that_throws_leaves_nothing(context) {
   await throws(() => other.record(async () => {}), "TypeError", /takes no async function/);
   kernel.run([...tensors, 1]);
   equal(await valuesOf(tensors[1]), [1], "nothing records");
-  done();
 }
 
 export async function the_order_of_things(context) {
-  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
-  const batch = webgpu.batch(device);
+  const { webgpu, device, kernel, tensors } = await world(context, [1], [0]);
+  const batch = keep(webgpu.batch(device));
   await throws(() => batch.run(), "DLPackError", /nothing was recorded/);
   await throws(() => webgpu.batch(), "TypeError", /takes a GPUDevice/);
   batch.record(() => {
@@ -348,18 +322,16 @@ export async function the_order_of_things(context) {
     .batch(device)
     .record(() => {})
     .run();
-  done(batch);
 }
 
 export async function a_kernel_of_another_device_is_refused(context) {
-  const { webgpu, device, done } = await world(context);
+  const { webgpu, device } = await world(context);
   const other = await webgpu.requestDevice({ label: "other" });
   const kernel = new webgpu.Kernel(other, ADD, { label: "elsewhere" });
-  const tensors = [upload(context, other, [1]), upload(context, other, [0])];
+  const tensors = [1, 0].map((value) => upload(context, Float32Array.of(value), other));
   const batch = webgpu.batch(device);
   const record = () => batch.record(() => kernel.run([...tensors, 1]));
   await throws(record, "UnsupportedError", /"elsewhere" is compiled for .* a batch for each/);
-  done(...tensors);
   other.destroy();
 }
 
@@ -379,9 +351,9 @@ function scopesOf(device, batch) {
 }
 
 export async function only_runs_that_can_fail_are_watched(context) {
-  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0], [5]);
+  const { device, kernel, tensors, recorded } = await world(context, [1], [0], [5]);
   const [x, y, z] = tensors;
-  const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  const batch = recorded(() => kernel.run([x, y, 1]));
   equal(scopesOf(device, batch), 1);
   equal(scopesOf(device, batch), 1, "the first is not known to be good");
   equal(await valuesOf(y), [2]);
@@ -397,21 +369,20 @@ export async function only_runs_that_can_fail_are_watched(context) {
   equal(scopesOf(device, batch), 1, "a page may destroy it");
   equal(await valuesOf(y), [163]);
   equal(scopesOf(device, batch), 1);
-  done(batch);
 }
 
 export async function a_buffer_of_ours_that_a_page_destroys_names_the_kernel(context) {
-  const { webgpu, device, tensors, done } = await world(context, [1], [0], [0]);
+  const { webgpu, device, tensors, recorded } = await world(context, [1], [0], [0]);
   const [x, y, z] = tensors;
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-  const host = context.library.Tensor.fromTypedArray(Float32Array.of(1));
-  const more = host.to(device, { usage: usage | GPUBufferUsage.INDIRECT });
+  const host = keep(context.library.Tensor.fromTypedArray(Float32Array.of(1)));
+  const more = keep(host.to(device, { usage: usage | GPUBufferUsage.INDIRECT }));
   const kernels = ["first", "second"].map((label) => new webgpu.Kernel(device, ADD, { label }));
   for (const [bad, name] of [
     [x, "first"],
     [more, "second"],
   ]) {
-    const batch = webgpu.batch(device).record(() => {
+    const batch = recorded(() => {
       kernels[0].run([bad === x ? x : z, y, 1]);
       kernels[1].run([more, z, 1]);
     });
@@ -423,17 +394,14 @@ export async function a_buffer_of_ours_that_a_page_destroys_names_the_kernel(con
     batch.run();
     const error = await throws(() => y.read(), "KernelError", /failed/);
     equal(error.label, name);
-    batch.release();
     for (const one of [y, z]) one.write(new Float32Array(1));
   }
-  done(host, more);
 }
 
 export async function timed_kernels_are_not_recorded(context) {
-  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
+  const { webgpu, device, kernel, tensors } = await world(context, [1], [0]);
   const batch = webgpu.batch(device);
   const record = () =>
     batch.record(() => kernel.run([...tensors, 1], { timestampWrites: { querySet: {} } }));
   await throws(record, "UnsupportedError", /cannot be timed/);
-  done();
 }

@@ -1,20 +1,14 @@
 // ElementwiseKernel and ReductionKernel. What they compute is tested from Python, which writes the
 // same WGSL (tests/fuzz/twins compares them): here are JavaScript's arguments, results and errors.
 import { equal, ok, Skip, throws } from "./expect.mjs";
-
-let devicePromise;
-function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
+import { gpu, keep } from "./gpu.mjs";
 
 async function kernelsOf(context) {
-  const device = await deviceOf(context);
-  const { ElementwiseKernel, ReductionKernel } = context.library.webgpu;
-  const { Tensor, liveTensors } = context.library;
+  const { webgpu, device, upload } = await gpu(context);
+  const { ElementwiseKernel, ReductionKernel } = webgpu;
   return {
     device,
-    liveTensors,
+    upload,
     elementwise: (inputs, outputs, operation, name) =>
       new ElementwiseKernel(device, { inputs, outputs, operation, name }),
     reduction: (more = {}) =>
@@ -27,30 +21,15 @@ async function kernelsOf(context) {
         identity: 0,
         ...more,
       }),
-    upload(array, shape = [array.length]) {
-      const host = Tensor.fromTypedArray(array, { shape });
-      const gpu = host.to(device);
-      host.release();
-      return gpu;
-    },
-    async read(tensor) {
-      const array = await tensor.read();
-      tensor.release();
-      return [...array];
-    },
+    read: async (tensor) => [...(await keep(tensor).read())],
   };
 }
 
-const releaseAll = (...tensors) => {
-  for (const tensor of tensors) tensor.release();
-};
-
 export async function outputs_are_new_or_given(context) {
-  const { elementwise, upload, read, liveTensors } = await kernelsOf(context);
-  const before = liveTensors();
+  const { elementwise, upload, read } = await kernelsOf(context);
   const axpy = elementwise("f32 x, f32 y, f32 k", "f32 z", "z = k * x + y", "axpy");
-  const x = upload(Float32Array.of(1, 2, 3, 4), [2, 2]);
-  const y = upload(Float32Array.of(10), []);
+  const x = upload(Float32Array.of(1, 2, 3, 4), { shape: [2, 2] });
+  const y = upload(Float32Array.of(10), { shape: [] });
   const z = axpy.run([x, y, 2]);
   equal([z.shape, z.dtype], [[2, 2], "float32"]);
   equal(await read(z), [12, 14, 16, 18]);
@@ -59,8 +38,6 @@ export async function outputs_are_new_or_given(context) {
   const alone = axpy.run([y, y, y]);
   equal(alone.shape, []);
   equal(await read(alone), [110]);
-  releaseAll(x, y);
-  equal(liveTensors(), before);
 }
 
 export async function several_outputs_are_an_array(context) {
@@ -70,7 +47,6 @@ export async function several_outputs_are_an_array(context) {
   const [a, b] = split.run([x]);
   equal(await read(a), [1, -1]);
   equal(await read(b), [0.5, 0.75]);
-  x.release();
 }
 
 export async function raw_inputs_and_a_size(context) {
@@ -91,7 +67,7 @@ export async function sums_along_axes(context) {
   for (const shape of [[3], [2, 3], [4, 1, 5], [2, 9000], [9000, 2], [300, 40], [130_000]]) {
     const size = shape.reduce((a, b) => a * b, 1);
     const data = Uint32Array.from({ length: size }, (_, i) => (i * 7919) % 1000);
-    const x = upload(data, shape);
+    const x = upload(data, { shape });
     for (const [axis, extent] of shape.entries()) {
       const inner = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
       const expected = new Array(size / extent).fill(0);
@@ -103,31 +79,27 @@ export async function sums_along_axes(context) {
         equal(y.shape, shape.toSpliced(axis, 1));
         equal(await read(y), expected, `sums of [${shape}] along ${given}`);
       }
-      const kept = sum.run([x], { axis, keepdims: true });
+      const kept = keep(sum.run([x], { axis, keepdims: true }));
       equal(kept.shape, shape.with(axis, 1));
-      kept.release();
     }
     const all = data.reduce((a, b) => a + b, 0);
     equal(await read(sum.run([x])), [all]);
-    const kept = sum.run([x], { axis: null, keepdims: true });
+    const kept = keep(sum.run([x], { axis: null, keepdims: true }));
     equal(
       kept.shape,
       shape.map(() => 1),
     );
-    kept.release();
-    x.release();
   }
 }
 
 export async function no_elements_give_the_identity(context) {
   const { reduction, elementwise, upload, read } = await kernelsOf(context);
-  const none = upload(new Float32Array(0), [0, 2]);
+  const none = upload(new Float32Array(0), { shape: [0, 2] });
   const kernel = reduction({ identity: "f32(3)" });
   equal(await read(kernel.run([none])), [3]);
   equal(await read(kernel.run([none], { axis: 0 })), [3, 3]);
   equal(await read(kernel.run([none], { axis: 1 })), []);
   equal(await read(elementwise("f32 x", "f32 y", "y = x").run([none])), []);
-  none.release();
 }
 
 export async function vectors_are_reduced(context) {
@@ -144,16 +116,14 @@ export async function vectors_are_reduced(context) {
   const x = upload(Int32Array.from({ length: 20_000 }, (_, i) => ((i * 7919) % 1001) - 500));
   const [least, most] = range.run([x]);
   equal([await read(least), await read(most)], [[-500], [500]]);
-  x.release();
 }
 
 export async function errors_are_at_the_line_of_the_formula(context) {
   const { elementwise, reduction, upload } = await kernelsOf(context);
   const wrong = elementwise("f32 x", "f32 y", "\n  y = nonsense;", "wrong");
   const x = upload(Float32Array.of(1));
-  const y = wrong.run([x]);
+  const y = keep(wrong.run([x]));
   const found = await Promise.allSettled([wrong.ready, y.read()]);
-  releaseAll(x, y); // where compilers tell no line, the rest fails
   for (const { reason } of found) {
     const error = await throws(
       () => Promise.reject(reason),
@@ -183,7 +153,7 @@ export async function several_axes_are_reduced(context) {
   const sum = reduction();
   const x = upload(
     Float32Array.from({ length: 24 }, (_, i) => i),
-    [2, 3, 4],
+    { shape: [2, 3, 4] },
   );
   for (const [options, shape, values] of [
     [{ axis: [0, 2] }, [3], [60, 92, 124]],
@@ -207,16 +177,15 @@ export async function several_axes_are_reduced(context) {
   for (const axis of ["0", [[0]], 0.5, {}, 0n, [0n], Symbol("x"), { toJSON: () => null }]) {
     await throws(() => sum.run([x], { axis }), "TypeError", /^axis must be integers or null/);
   }
-  const out = sum.run([x]);
+  const out = keep(sum.run([x]));
   sum.run([x, out], { axis: null }); // known from here on
   await throws(() => sum.run([x, out], { axis: NaN }), "TypeError", /^axis must be integers/);
-  releaseAll(x, out);
 }
 
 export async function sizes_are_written_once(context) {
   const { device, reduction, upload, read } = await kernelsOf(context);
   const sum = reduction();
-  const square = upload(Float32Array.of(1, 2, 3, 4), [2, 2]);
+  const square = upload(Float32Array.of(1, 2, 3, 4), { shape: [2, 2] });
   const long = upload(new Float32Array(9000).fill(1));
   const y = upload(new Float32Array(2));
   const { writeBuffer } = device.queue;
@@ -245,18 +214,18 @@ export async function sizes_are_written_once(context) {
     delete device.queue.writeBuffer;
   }
   equal(writes, 0);
-  releaseAll(square, long, y);
 }
 
 export async function arguments_that_do_not_fit(context) {
-  const { elementwise, reduction, upload, liveTensors } = await kernelsOf(context);
+  const { elementwise, reduction, upload } = await kernelsOf(context);
   const axpy = elementwise("f32 x, f32 y, i32 k", "f32 z", "z = f32(k) * x + y", "axpy");
   const sum = reduction({ name: "sum" });
   const both = elementwise("i32 k_, raw f32 w_", "f32 y_, f32 z", "y_ = w_[i] + f32(k_); z = y_");
   const x = upload(Float32Array.of(1, 2));
   const long = upload(Float32Array.of(1, 2, 3));
   const wide = upload(Float64Array.of(1, 2));
-  const strided = long.slice([0, 3, 2]);
+  const strided = keep(long.slice([0, 3, 2]));
+  const { liveTensors } = context.library;
   const before = liveTensors();
   for (const [kernel, args, name, message] of [
     [axpy, x, "TypeError", /^run\(\) takes an array of arguments/],
@@ -286,9 +255,9 @@ export async function arguments_that_do_not_fit(context) {
   }
   await throws(() => sum.run([x], { axis: 1 }), "RangeError", /^axis 1 is out of bounds for shape/);
   await throws(() => sum.run([x], 1), "TypeError", /options of run\(\)/);
-  const host = context.library.Tensor.fromTypedArray(Float32Array.of(1));
+  const host = keep(context.library.Tensor.fromTypedArray(Float32Array.of(1)));
   await throws(() => sum.run([host]), "DeviceError", /./);
-  releaseAll(x, long, wide, strided, host);
+  x.release();
   await throws(() => axpy.run([x, x, 1]), "ReleasedError", /./);
 }
 
@@ -321,31 +290,23 @@ export async function halves_need_the_feature(context) {
     await throws(make, "UnsupportedError", /^kernel "half" is of f16, and .* lacks the feature/);
     throw new Skip("the device lacks shader-f16");
   }
-  const wide = upload(Float32Array.of(1, 2, 3));
-  wide.release();
-  const host = context.library.Tensor.fromTypedArray(Uint16Array.of(0x3c00, 0x4000, 0x4200), {
-    dtype: "float16",
-  });
-  const x = host.to(device);
+  const x = upload(Uint16Array.of(0x3c00, 0x4000, 0x4200), { dtype: "float16" });
   const kernel = make();
-  const y = kernel.run([x, 2]);
+  const y = keep(kernel.run([x, 2]));
   equal([...new Uint16Array((await y.read()).buffer)].slice(0, 3), [0x4000, 0x4400, 0x4600]);
   await throws(() => kernel.run([x, 1e6]), "RangeError", /^k: 1000000 is not a valid f16$/);
-  releaseAll(host, x, y);
 }
 
 export async function a_lost_device_is_named(context) {
-  const { library } = context;
-  const device = await library.webgpu.requestDevice({ label: "to be lost" });
+  const { requestDevice } = context.library.webgpu;
+  const { device, upload, ElementwiseKernel } = await gpu(context, await requestDevice());
   const options = { inputs: "f32 x", outputs: "f32 y", operation: "y = x" };
-  const kernel = new library.webgpu.ElementwiseKernel(device, options);
-  const host = library.Tensor.fromTypedArray(Float32Array.of(1));
-  const x = host.to(device);
+  const kernel = new ElementwiseKernel(device, options);
+  const x = upload(Float32Array.of(1));
   device.destroy();
   await device.lost;
   await new Promise((done) => setTimeout(done));
   await throws(() => kernel.run([x]), "DeviceLostError", /./);
-  const make = () => new library.webgpu.ElementwiseKernel(device, options);
+  const make = () => new ElementwiseKernel(device, options);
   await throws(make, "DeviceLostError", /./);
-  releaseAll(host, x);
 }

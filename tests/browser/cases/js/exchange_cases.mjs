@@ -2,8 +2,8 @@
 // this GPU, too.
 import { EXCHANGE, EXCHANGE_ASYNC, fit, takeAsync } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
-import { upload } from "../../libraries/libraries.mjs";
 import { counted, equal, ok, throws } from "./expect.mjs";
+import { keep, upload } from "./gpu.mjs";
 
 const VALUES = Float32Array.of(0, 1, 2, 3, 4, 5);
 
@@ -57,7 +57,7 @@ export async function fit_passes_on_copies_once_or_refuses(context) {
   same.release();
   const { Tensor } = context.library;
   const at = { device, shape: [2], dtype: "float32", byteOffset: 8 };
-  const middle = Tensor.fromGPUBuffer(x.buffer, at);
+  const middle = keep(Tensor.fromGPUBuffer(x.buffer, at));
   equal(capacityOf(middle), 8, "what follows is not its own");
   const cases = [
     [middle, { needs: { offset: 0 } }, /begins at byte 8/],
@@ -75,13 +75,11 @@ export async function fit_passes_on_copies_once_or_refuses(context) {
   fresh.release();
   await throws(() => fit(x, { device: other }), "DeviceError", /cannot be used on/);
   await throws(() => fit(x, { device: null }), "DeviceError", /await its read\(\)/);
-  middle.release();
-  x.release();
 }
 
 export async function cpu_tensors_are_uploaded_where_a_device_is_asked_for(context) {
   const [device] = await twoDevices();
-  const x = context.library.Tensor.fromTypedArray(VALUES);
+  const x = keep(context.library.Tensor.fromTypedArray(VALUES));
   await throws(() => fit(x, { device, copy: false }), "CopyError", /not on that GPUDevice/);
   await throws(() => x[EXCHANGE]({ device, copy: false }), "CopyError", /not on that GPUDevice/);
   const made = counted(context, () => fit(x, { device }), { copies: 1 });
@@ -90,7 +88,6 @@ export async function cpu_tensors_are_uploaded_where_a_device_is_asked_for(conte
   const exchange = x[EXCHANGE]({ device });
   ok(exchange.device.gpu === device && exchange.flags === 2, "uploaded, and said so");
   exchange.release();
-  x.release();
 }
 
 export async function usages_can_be_asked_for_exactly(context) {
@@ -109,10 +106,9 @@ export async function usages_can_be_asked_for_exactly(context) {
   const halves = upload(context, new Uint16Array(3), device);
   await throws(() => fit(halves, { needs }), "UnsupportedError", /needs a buffer with STORAGE/);
   halves.release();
-  const array = context.library.Tensor.fromTypedArray(VALUES);
-  const sent = fit(array, { device, needs });
+  const array = keep(context.library.Tensor.fromTypedArray(VALUES));
+  const sent = keep(fit(array, { device, needs }));
   equal([sent.buffer.usage, await sent.read()], [12, VALUES]);
-  for (const tensor of [sent, array, x]) tensor.release();
 }
 
 export async function who_waits_gets_tensors_from_wherever_they_are(context) {

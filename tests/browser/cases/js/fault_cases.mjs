@@ -1,5 +1,6 @@
 // What the GPU finds wrong: told to the reader of what it spoiled, and to nobody else.
 import { equal, ok, Skip, throws } from "./expect.mjs";
+import { gpu, keep } from "./gpu.mjs";
 
 const source = (body, more = "") => `
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -8,29 +9,16 @@ ${more}
 @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { ${body} }`;
 const COPY = source("y[id.x] = x[id.x];");
 
-let devicePromise;
-async function setUp({ library, bridge }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  const device = await devicePromise;
-  const { Kernel } = library.webgpu;
+async function setUp(context) {
+  const { webgpu, device, upload } = await gpu(context);
   return {
     device,
-    webgpu: library.webgpu,
-    kernel: (wgsl, options) => new Kernel(device, wgsl, options),
-    broken: (label) => new Kernel(device, source(`y[0] = ${label};`), { label }),
-    upload(...values) {
-      const host = bridge.empty([values.length], "float32");
-      host.data.set(values);
-      const gpu = host.to(device);
-      host.release();
-      return gpu;
-    },
+    webgpu,
+    kernel: (wgsl, options) => new webgpu.Kernel(device, wgsl, options),
+    broken: (label) => new webgpu.Kernel(device, source(`y[0] = ${label};`), { label }),
+    upload: (...values) => upload(Float32Array.from(values)),
   };
 }
-
-const releaseAll = (...tensors) => {
-  for (const tensor of tensors) tensor.release();
-};
 
 export async function every_bad_kernel_has_its_own_words(context) {
   const { broken, upload } = await setUp(context);
@@ -48,10 +36,8 @@ export async function every_bad_kernel_has_its_own_words(context) {
     );
     equal([error.label, error.line], [label, 5]);
     ok(error instanceof context.library.DeviceError, "a KernelError is a DeviceError");
-    y.release();
   }
   equal(await x.read(), [1]);
-  x.release();
 }
 
 export async function a_bad_kernel_spoils_nothing_that_it_only_reads(context) {
@@ -62,7 +48,6 @@ export async function a_bad_kernel_spoils_nothing_that_it_only_reads(context) {
   equal(await x.read(), [1]);
   await throws(() => kernel.ready, "KernelError", /unread/);
   await throws(() => kernel.ready, "KernelError", /unread/);
-  releaseAll(x, y);
 }
 
 export async function timing_a_bad_kernel_says_so(context) {
@@ -82,7 +67,6 @@ export async function timing_a_bad_kernel_says_so(context) {
   const untimed = () => webgpu.timed(device, () => kernel(COPY).run([x, z]));
   await throws(untimed, "TypeError", /the pass that gets its timestampWrites/);
   equal(await z.read(), [1]);
-  releaseAll(x, y, z);
 }
 
 export async function a_buffer_that_its_owner_destroyed_is_a_fault_of_its_reader(context) {
@@ -90,7 +74,7 @@ export async function a_buffer_that_its_owner_destroyed_is_a_fault_of_its_reader
   const own = upload(4);
   const buffer = device.createBuffer({ size: 16, usage: 0x80 | 0x04 | 0x08 });
   const { Tensor } = context.library;
-  const lent = Tensor.fromGPUBuffer(buffer, { device, shape: [1], dtype: "float32" });
+  const lent = keep(Tensor.fromGPUBuffer(buffer, { device, shape: [1], dtype: "float32" }));
   buffer.destroy();
   const out = upload(0);
   kernel(COPY).run([lent, out], { workgroups: 1 });
@@ -101,16 +85,14 @@ export async function a_buffer_that_its_owner_destroyed_is_a_fault_of_its_reader
   );
   ok(/destroyed/i.test(outcomes[0].reason.message), outcomes[0].reason.message);
   equal(await own.read(), [4]);
-  releaseAll(own, lent, out);
 }
 
 export async function a_lost_device_is_the_only_reason_then(context) {
   const { library, bridge } = context;
   const { webgpu } = library;
-  const device = await webgpu.requestDevice();
-  const host = bridge.empty([4, 4, 4], "uint8");
-  const [image, x] = [host.to(device), bridge.empty([1], "float32", { device })];
-  const y = bridge.empty([1], "float32", { device });
+  const { device, empty } = await gpu(context, await webgpu.requestDevice());
+  const host = keep(bridge.empty([4, 4, 4], "uint8"));
+  const [image, x, y] = [keep(host.to(device)), empty([1]), empty([1])];
   const kernel = new webgpu.Kernel(device, COPY);
   const pending = [x.read(), webgpu.toTexture(image)].map((promise) => promise.catch((e) => e));
   const hasTimes = device.features.has("timestamp-query");
@@ -140,7 +122,6 @@ export async function a_lost_device_is_the_only_reason_then(context) {
     ...(hasTimes ? [() => webgpu.timed(device, () => {})] : []),
   ];
   for (const use of uses) await throws(use, "DeviceLostError", /is lost .*upload again/);
-  releaseAll(host, image, x, y);
 }
 
 function lend({ Tensor }, device) {
@@ -180,9 +161,8 @@ export async function no_elements_at_the_end_of_a_buffer_are_read({ library }) {
   const device = await library.webgpu.requestDevice();
   const buffer = device.createBuffer({ size: 6, usage: 0x04 });
   const options = { device, shape: [0], dtype: "uint8", byteOffset: 6 };
-  const tensor = library.Tensor.fromGPUBuffer(buffer, options);
+  const tensor = keep(library.Tensor.fromGPUBuffer(buffer, options));
   equal((await tensor.read()).length, 0);
-  tensor.release();
 }
 
 export async function what_is_timed_is_submitted_before_it_returns(context) {
@@ -205,5 +185,4 @@ export async function what_is_timed_is_submitted_before_it_returns(context) {
   await throws(() => webgpu.timed(device, async () => {}), "TypeError", /async/);
   ok((await webgpu.timed(device, run)) >= 0);
   equal(await y.read(), [1]);
-  releaseAll(x, y);
 }

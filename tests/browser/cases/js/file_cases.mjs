@@ -2,9 +2,8 @@
 // tests/js/open/file_ranges.test.mjs.
 import { open, save, TensorFile } from "/js/open/index.js";
 import { equal, ok, Skip, throws } from "./expect.mjs";
+import { deviceOf, keep } from "./gpu.mjs";
 
-let device;
-const gpu = async ({ library }) => (device ??= await library.webgpu.requestDevice());
 const made = (name, options) => `/made/${name}?${new URLSearchParams(options)}`;
 
 /** Of all devices: other cases have theirs. */
@@ -27,7 +26,7 @@ async function counts(tensor, first = 0, step = 1 << 20) {
 }
 
 export async function a_url_to_the_gpu(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   for (const options of [{}, { ranges: 0 }, { length: 0 }, { ranges: 0, length: 0 }]) {
     for (const count of [0, 1, 5, 300_001]) {
       const before = statsOf(context).up;
@@ -41,7 +40,7 @@ export async function a_url_to_the_gpu(context) {
 }
 
 export async function a_connection_that_breaks(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   const count = 500_000;
   const url = made("broken.npy", { count, cut: 700_001, times: 2, run: Math.random() });
   const told = [];
@@ -80,7 +79,7 @@ export async function a_connection_that_breaks(context) {
 }
 
 export async function what_a_page_has(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   const bytes = new Uint8Array(await (await fetch(made("a.npy", { count: 1000 }))).arrayBuffer());
   const blob = new Blob([bytes.subarray(0, 77), bytes.subarray(77)]);
   const sources = {
@@ -105,7 +104,7 @@ export async function what_a_page_has(context) {
 }
 
 export async function files_of_the_origin(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   if (!navigator.storage?.getDirectory) throw new Skip("no file system of the origin here");
   const folder = await navigator.storage.getDirectory();
   const handle = await folder.getFileHandle("weights.safetensors", { create: true });
@@ -153,7 +152,7 @@ async function ofTheOrigin(bytes) {
 }
 
 export async function files_of_the_origin_that_change(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   const { buffers } = statsOf(context);
   const url = made("m.safetensors", { count: 500_000, tensors: 2 });
   const bytes = new Uint8Array(await (await fetch(url)).arrayBuffer());
@@ -188,7 +187,7 @@ export async function files_of_the_origin_that_change(context) {
 }
 
 export async function several_tensors(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   for (const options of [{}, { ranges: 0 }]) {
     const file = await open(made("m.safetensors", { ...options, count: 1001, tensors: 5 }), {
       device,
@@ -215,7 +214,7 @@ export async function several_tensors(context) {
 }
 
 export async function a_stream_is_read_once(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   const url = made("m.safetensors", { count: 1000, tensors: 3 });
   const file = await open(await fetch(url), { device });
   const second = await file.get("1");
@@ -228,7 +227,7 @@ export async function a_stream_is_read_once(context) {
 }
 
 export async function elements_are_converted_on_the_way(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   const { Tensor } = context.library;
   const wide = Float64Array.from({ length: 1_000_003 }, (_, i) => i / 3);
   const source = Tensor.fromTypedArray(wide, { shape: [1_000_003] });
@@ -259,12 +258,12 @@ export async function elements_are_converted_on_the_way(context) {
 }
 
 export async function columns_are_views(context) {
-  const device = await gpu(context);
+  const device = await deviceOf(context);
   const { Tensor } = context.library;
-  const host = Tensor.fromTypedArray(Float32Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
-  const turned = host.permute([1, 0]);
+  const host = keep(Tensor.fromTypedArray(Float32Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] }));
+  const turned = keep(host.permute([1, 0]));
   const blob = await save(turned);
-  const tensor = await open(blob, { device });
+  const tensor = keep(await open(blob, { device }));
   equal(
     [tensor.shape, tensor.strides],
     [
@@ -275,14 +274,13 @@ export async function columns_are_views(context) {
   equal([...(await tensor.read())], [1, 3, 5, 2, 4, 6]);
   const again = await save(tensor); // from the GPU
   equal(new Uint8Array(await again.arrayBuffer()), new Uint8Array(await blob.arrayBuffer()));
-  for (const each of [host, turned, tensor]) each.release();
 }
 
 export async function more_than_the_device_allows(context) {
   const { library } = context;
   const small = await library.webgpu.requestDevice({ maxBufferSize: 2 ** 28 });
   for (const [device, way] of [
-    [await gpu(context), /no device of that has more/],
+    [await deviceOf(context), /no device of that has more/],
     [small, /requestDevice\(\{ maxBufferSize: \d+ \}\)/],
   ]) {
     const url = made("large.npy", { count: Math.ceil(device.limits.maxBufferSize / 4) + 4 });

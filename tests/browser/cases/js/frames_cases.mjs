@@ -1,17 +1,8 @@
 // What moves, as tensors, from JavaScript; each function is a test (hosts/harness.mjs).
 import { context2d, equal, isFirefox, ok, Skip, throws } from "./expect.mjs";
+import { gpu } from "./gpu.mjs";
 
 const [WIDTH, HEIGHT] = [32, 16];
-
-/** One device for all cases, made at first use. */
-let devicePromise;
-function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
-
-/** A device of its own, for what spoils it. */
-const freshDevice = ({ library }) => library.webgpu.requestDevice();
 
 /** A canvas that is of one colour, which `paint` changes. */
 function canvasOf(level = 0) {
@@ -30,13 +21,6 @@ function moving({ paint }) {
   let level = 0;
   const timer = setInterval(() => paint(level++ % 256), 10);
   return () => clearInterval(timer);
-}
-
-/** Runs `use`, which must leave as many tensors as there were. */
-async function leavesNothing({ library }, use) {
-  const before = library.liveTensors();
-  await use(library.webgpu);
-  equal(library.liveTensors(), before, "live tensors");
 }
 
 /** Calls `owner[name]` by way of `instead` while `use` runs. */
@@ -60,22 +44,20 @@ const soon = (promise, ms = 120_000) =>
   ]);
 
 export async function canvases_may_change_their_size(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames }) => {
-    const { canvas, paint } = canvasOf();
-    const shapes = [];
-    for await (const image of frames(canvas, { device })) {
-      shapes.push(image.shape);
-      if (shapes.length === 3) break;
-      canvas.width += 3;
-      paint(1);
-    }
-    equal(shapes, [
-      [HEIGHT, WIDTH, 4],
-      [HEIGHT, WIDTH + 3, 4],
-      [HEIGHT, WIDTH + 6, 4],
-    ]);
-  });
+  const { device, frames } = await gpu(context);
+  const { canvas, paint } = canvasOf();
+  const shapes = [];
+  for await (const image of frames(canvas, { device })) {
+    shapes.push(image.shape);
+    if (shapes.length === 3) break;
+    canvas.width += 3;
+    paint(1);
+  }
+  equal(shapes, [
+    [HEIGHT, WIDTH, 4],
+    [HEIGHT, WIDTH + 3, 4],
+    [HEIGHT, WIDTH + 6, 4],
+  ]);
 }
 
 const INVERT = `
@@ -87,188 +69,176 @@ const INVERT = `
   }`;
 
 export async function frames_go_through_a_kernel_to_a_canvas_and_nothing_is_made_anew(context) {
-  const device = await deviceOf(context);
+  const { device, empty, frames, Kernel, toCanvas } = await gpu(context);
   const { counters } = context;
   const made = [];
   const count = (original, args) => {
     made.push(original.name);
     return original.apply(device, args);
   };
+  const kernel = new Kernel(device, INVERT);
+  const { canvas } = canvasOf(255);
+  const target = document.createElement("canvas");
+  const result = empty([HEIGHT, WIDTH, 4]);
+  const source = frames(canvas, { device, dtype: "float32" });
+  let counts;
+  const loop = async () => {
+    for await (const image of source) {
+      kernel.run([image, result]);
+      await toCanvas(result, target);
+      const { frames: done, moved } = source.stats;
+      if (done === 5) {
+        made.length = 0;
+        counters.start();
+      }
+      if (done > 5) equal(moved, 0, "bytes moved");
+      if (done === 25) {
+        counts = counters.stop();
+        break;
+      }
+    }
+    equal(made, [], "made in 20 frames");
+  };
   await replaced(device, "createBuffer", count, () =>
-    replaced(device, "createTexture", count, () =>
-      leavesNothing(context, async ({ frames, Kernel, toCanvas }) => {
-        const kernel = new Kernel(device, INVERT);
-        const { canvas } = canvasOf(255);
-        const target = document.createElement("canvas");
-        const result = context.bridge.empty([HEIGHT, WIDTH, 4], "float32", { device });
-        const source = frames(canvas, { device, dtype: "float32" });
-        let counts;
-        for await (const image of source) {
-          kernel.run([image, result]);
-          await toCanvas(result, target);
-          const { frames: done, moved } = source.stats;
-          if (done === 5) {
-            made.length = 0;
-            counters.start();
-          }
-          if (done > 5) equal(moved, 0, "bytes moved");
-          if (done === 25) {
-            counts = counters.stop();
-            break;
-          }
-        }
-        equal(made, [], "made in 20 frames");
-        equal(counts, { copies: 0, copied_bytes: 0, gpu_copies: 0, gpu_bytes: 0, map_async: 0 });
-        const [red] = await result.read();
-        equal(red, 0);
-        ok(source.stats.late <= 1, "one frame late at most");
-        ok(source.stats.fps > 0 && source.stats.ms > 0, "it says how fast it is");
-        result.release();
-      }),
-    ),
+    replaced(device, "createTexture", count, loop),
   );
+  equal(counts, { copies: 0, copied_bytes: 0, gpu_copies: 0, gpu_bytes: 0, map_async: 0 });
+  const [red] = await result.read();
+  equal(red, 0);
+  ok(source.stats.late <= 1, "one frame late at most");
+  ok(source.stats.fps > 0 && source.stats.ms > 0, "it says how fast it is");
 }
 
 export async function no_frame_is_taken_while_the_gpu_works_on_two(context) {
-  const device = await deviceOf(context);
+  const { device, frames } = await gpu(context);
   const waiting = [];
   const slow = () => new Promise((done) => waiting.push(done));
-  await replaced(device.queue, "onSubmittedWorkDone", slow, () =>
-    leavesNothing(context, async ({ frames }) => {
-      const source = frames(canvasOf().canvas, { device });
-      await source.next();
-      await source.next(); // the first is still worked on
-      let taken = false;
-      const third = source.next().then(() => {
-        taken = true;
-      });
-      while (waiting.length < 2) await new Promise((done) => setTimeout(done, 10));
-      await new Promise((done) => setTimeout(done, 200)); // in which it must not come
-      equal([taken, waiting.length, source.stats.late], [false, 2, 1]);
-      waiting.shift()();
-      await soon(third);
-      source.stop();
-    }),
-  );
-}
-
-export async function calls_that_do_not_wait_come_in_order(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames }) => {
-    const source = frames(canvasOf().canvas, { device });
-    const [first, second] = await Promise.all([source.next(), source.next()]);
-    ok(first.value.released && !second.value.released, "the first is released by the second");
-    const [, done] = await Promise.all([source.return(), source.next()]);
-    equal([done.done, second.value.released], [true, true]);
-  });
-}
-
-export async function a_hidden_tab_has_no_frames_and_it_goes_on_afterwards(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames }) => {
+  await replaced(device.queue, "onSubmittedWorkDone", slow, async () => {
     const source = frames(canvasOf().canvas, { device });
     await source.next();
-    await source.next();
-    const kept = [];
-    let next;
-    await replaced(
-      globalThis,
-      "requestAnimationFrame",
-      (_, [then]) => kept.push(then), // hidden: nothing is called
-      async () => {
-        await source.next(); // of what was shown before
-        next = source.next();
-        await new Promise((done) => setTimeout(done, 100));
-        equal([kept.length, source.stats.frames], [1, 3]);
-      },
-    );
-    for (const then of kept) then();
-    await soon(next);
-    equal(source.stats.frames, 4);
+    await source.next(); // the first is still worked on
+    let taken = false;
+    const third = source.next().then(() => {
+      taken = true;
+    });
+    while (waiting.length < 2) await new Promise((done) => setTimeout(done, 10));
+    await new Promise((done) => setTimeout(done, 200)); // in which it must not come
+    equal([taken, waiting.length, source.stats.late], [false, 2, 1]);
+    waiting.shift()();
+    await soon(third);
     source.stop();
   });
 }
 
+export async function calls_that_do_not_wait_come_in_order(context) {
+  const { device, frames } = await gpu(context);
+  const source = frames(canvasOf().canvas, { device });
+  const [first, second] = await Promise.all([source.next(), source.next()]);
+  ok(first.value.released && !second.value.released, "the first is released by the second");
+  const [, done] = await Promise.all([source.return(), source.next()]);
+  equal([done.done, second.value.released], [true, true]);
+}
+
+export async function a_hidden_tab_has_no_frames_and_it_goes_on_afterwards(context) {
+  const { device, frames } = await gpu(context);
+  const source = frames(canvasOf().canvas, { device });
+  await source.next();
+  await source.next();
+  const kept = [];
+  let next;
+  await replaced(
+    globalThis,
+    "requestAnimationFrame",
+    (_, [then]) => kept.push(then), // hidden: nothing is called
+    async () => {
+      await source.next(); // of what was shown before
+      next = source.next();
+      await new Promise((done) => setTimeout(done, 100));
+      equal([kept.length, source.stats.frames], [1, 3]);
+    },
+  );
+  for (const then of kept) then();
+  await soon(next);
+  equal(source.stats.frames, 4);
+  source.stop();
+}
+
 export async function a_picture_that_is_lost_is_left_out(context) {
-  const device = await deviceOf(context);
+  const { device, frames } = await gpu(context);
   const { queue } = device;
   if (!queue.copyExternalImageToTexture) throw new Skip("the queue takes no images here");
-  await leavesNothing(context, async ({ frames }) => {
-    const painted = canvasOf();
-    if (!painted.canvas.captureStream) throw new Skip("canvases make no streams here");
-    const stop = moving(painted);
-    const [track] = painted.canvas.captureStream(60).getVideoTracks();
-    let [losses, tries] = [0, 0];
-    let name = "OperationError";
-    queue.copyExternalImageToTexture = (...args) => {
-      tries++;
-      if (losses-- > 0) throw new DOMException("it has no back resource", name);
-      return Object.getPrototypeOf(queue).copyExternalImageToTexture.apply(queue, args);
-    };
-    const refused = async (source, count) => {
-      [losses, tries] = [count, 0];
-      const next = soon(frames(source, { device }).next());
-      await throws(() => next, "UnsupportedError", /no back resource/);
-      equal(tries, count);
-    };
-    try {
-      const found = frames(track, { device });
-      // Of 30 losses in a row: on a busy machine the browser loses a picture itself.
-      for (const count of [0, 27, 27]) {
-        losses = count;
-        equal((await soon(found.next())).value.shape, [HEIGHT, WIDTH, 4]);
-        equal(losses < 0, true, "losses are counted from the last frame on");
-      }
-      found.stop();
-      await refused(track, 30);
-      await refused(painted.canvas, 1);
-      name = "SecurityError";
-      await refused(track, 1);
-    } finally {
-      delete queue.copyExternalImageToTexture;
+  const painted = canvasOf();
+  if (!painted.canvas.captureStream) throw new Skip("canvases make no streams here");
+  const stop = moving(painted);
+  const [track] = painted.canvas.captureStream(60).getVideoTracks();
+  let [losses, tries] = [0, 0];
+  let name = "OperationError";
+  queue.copyExternalImageToTexture = (...args) => {
+    tries++;
+    if (losses-- > 0) throw new DOMException("it has no back resource", name);
+    return Object.getPrototypeOf(queue).copyExternalImageToTexture.apply(queue, args);
+  };
+  const refused = async (source, count) => {
+    [losses, tries] = [count, 0];
+    const next = soon(frames(source, { device }).next());
+    await throws(() => next, "UnsupportedError", /no back resource/);
+    equal(tries, count);
+  };
+  try {
+    const found = frames(track, { device });
+    // Of 30 losses in a row: on a busy machine the browser loses a picture itself.
+    for (const count of [0, 27, 27]) {
+      losses = count;
+      equal((await soon(found.next())).value.shape, [HEIGHT, WIDTH, 4]);
+      equal(losses < 0, true, "losses are counted from the last frame on");
     }
-    stop();
-    track.stop();
-  });
+    found.stop();
+    await refused(track, 30);
+    await refused(painted.canvas, 1);
+    name = "SecurityError";
+    await refused(track, 1);
+  } finally {
+    delete queue.copyExternalImageToTexture;
+  }
+  stop();
+  track.stop();
 }
 
 export async function a_track_gives_its_pictures_and_ends_the_loop_with_it(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames }) => {
-    const painted = canvasOf();
-    if (!painted.canvas.captureStream) throw new Skip("canvases make no streams here");
-    const stop = moving(painted);
-    const stream = painted.canvas.captureStream(60);
-    const [track] = stream.getVideoTracks();
-    for (const source of [track, stream]) {
-      const found = frames(source, { device });
-      let count = 0;
-      for await (const image of soonEach(found)) {
-        equal(image.shape, [HEIGHT, WIDTH, 4]);
-        if (++count === 3) break;
-      }
+  const { device, frames } = await gpu(context);
+  const painted = canvasOf();
+  if (!painted.canvas.captureStream) throw new Skip("canvases make no streams here");
+  const stop = moving(painted);
+  const stream = painted.canvas.captureStream(60);
+  const [track] = stream.getVideoTracks();
+  for (const source of [track, stream]) {
+    const found = frames(source, { device });
+    let count = 0;
+    for await (const image of soonEach(found)) {
+      equal(image.shape, [HEIGHT, WIDTH, 4]);
+      if (++count === 3) break;
     }
-    equal(track.readyState, "live", "the track stays the caller's");
-    const last = frames(track, { device });
-    await soon(last.next());
-    const next = (async () => {
-      let result = await last.next();
-      while (!result.done) result = await last.next();
-      return result;
-    })();
-    const video = Object.assign(document.createElement("video"), { srcObject: stream });
-    const shown = frames(video, { device });
-    const nothing = shown.next();
-    track.stop(); // says nothing, and no more pictures come
-    track.dispatchEvent(new Event("ended")); // as when a camera is unplugged
-    equal(await soon(next), { done: true });
-    // Firefox's tracks are deaf once they were stopped: there the own <video> tells, which plays.
-    if (isFirefox) shown.stop();
-    await soon(nothing);
-    equal(await soon(shown.next()), { done: true });
-    stop();
-    equal(await frames(track, { device }).next(), { done: true });
-  });
+  }
+  equal(track.readyState, "live", "the track stays the caller's");
+  const last = frames(track, { device });
+  await soon(last.next());
+  const next = (async () => {
+    let result = await last.next();
+    while (!result.done) result = await last.next();
+    return result;
+  })();
+  const video = Object.assign(document.createElement("video"), { srcObject: stream });
+  const shown = frames(video, { device });
+  const nothing = shown.next();
+  track.stop(); // says nothing, and no more pictures come
+  track.dispatchEvent(new Event("ended")); // as when a camera is unplugged
+  equal(await soon(next), { done: true });
+  // Firefox's tracks are deaf once they were stopped: there the own <video> tells, which plays.
+  if (isFirefox) shown.stop();
+  await soon(nothing);
+  equal(await soon(shown.next()), { done: true });
+  stop();
+  equal(await frames(track, { device }).next(), { done: true });
 }
 
 /** Each of them, or an error where none comes. */
@@ -285,63 +255,55 @@ async function* soonEach(frames) {
 }
 
 export async function the_loss_of_the_device_is_told(context) {
-  await leavesNothing(context, async ({ frames }) => {
-    for (const waits of [true, false]) {
-      const device = await freshDevice(context);
-      const source = waits ? document.createElement("video") : canvasOf().canvas;
-      const found = frames(source, { device });
-      if (!waits) await found.next();
-      const next = found.next();
-      if (!waits) await next;
-      device.destroy();
-      const later = waits ? next : device.lost.then(() => found.next());
-      await throws(() => soon(later), "DeviceLostError", /is lost/);
-      equal(await found.next(), { done: true });
-    }
-  });
+  const { frames, requestDevice } = context.library.webgpu;
+  for (const waits of [true, false]) {
+    const device = await requestDevice();
+    const source = waits ? document.createElement("video") : canvasOf().canvas;
+    const found = frames(source, { device });
+    if (!waits) await found.next();
+    const next = found.next();
+    if (!waits) await next;
+    device.destroy();
+    const later = waits ? next : device.lost.then(() => found.next());
+    await throws(() => soon(later), "DeviceLostError", /is lost/);
+    equal(await found.next(), { done: true });
+  }
 }
 
 export async function a_kernel_that_does_not_compile_is_told_where_its_result_is_drawn(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames, Kernel, toCanvas }) => {
-    const kernel = new Kernel(device, INVERT.replace("vec4f(1 -", "vec4f(wrong -"));
-    const result = context.bridge.empty([HEIGHT, WIDTH, 4], "float32", { device });
-    const canvas = document.createElement("canvas");
-    const loop = async () => {
-      for await (const image of frames(canvasOf().canvas, { device, dtype: "float32" })) {
-        kernel.run([image, result]);
-        await toCanvas(result, canvas);
-      }
-    };
-    const { line } = await throws(() => soon(loop()), "KernelError", /wrong/);
-    equal(line, 6);
-    result.release();
-  });
+  const { device, empty, frames, Kernel, toCanvas } = await gpu(context);
+  const kernel = new Kernel(device, INVERT.replace("vec4f(1 -", "vec4f(wrong -"));
+  const result = empty([HEIGHT, WIDTH, 4]);
+  const canvas = document.createElement("canvas");
+  const loop = async () => {
+    for await (const image of frames(canvasOf().canvas, { device, dtype: "float32" })) {
+      kernel.run([image, result]);
+      await toCanvas(result, canvas);
+    }
+  };
+  const { line } = await throws(() => soon(loop()), "KernelError", /wrong/);
+  equal(line, 6);
 }
 
 export async function what_cannot_be_a_source_is_refused(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames }) => {
-    const { canvas } = canvasOf();
-    const refused = /frames takes a canvas.*<video>/;
-    for (const source of [null, undefined, "film.webm", new Uint8Array(4)]) {
-      await throws(() => frames(source, { device }).next(), "TypeError", refused);
-    }
-    await throws(() => frames(canvas, {}), "TypeError", /GPUDevice is needed/);
-    await throws(() => frames(canvas), "TypeError", /GPUDevice is needed/);
-    canvas.width = 0;
-    await throws(() => frames(canvas, { device }).next(), "UnsupportedError", /no pixels/);
-  });
+  const { device, frames } = await gpu(context);
+  const { canvas } = canvasOf();
+  const refused = /frames takes a canvas.*<video>/;
+  for (const source of [null, undefined, "film.webm", new Uint8Array(4)]) {
+    await throws(() => frames(source, { device }).next(), "TypeError", refused);
+  }
+  await throws(() => frames(canvas, {}), "TypeError", /GPUDevice is needed/);
+  await throws(() => frames(canvas), "TypeError", /GPUDevice is needed/);
+  canvas.width = 0;
+  await throws(() => frames(canvas, { device }).next(), "UnsupportedError", /no pixels/);
 }
 
 export async function a_file_that_is_no_video_says_so(context) {
-  const device = await deviceOf(context);
-  await leavesNothing(context, async ({ frames }) => {
-    const video = document.createElement("video");
-    const source = frames(video, { device });
-    video.src = "/tests/dtypes.json";
-    await throws(() => soon(source.next()), "UnsupportedError", /cannot be played/);
-    // One that failed before.
-    await throws(() => frames(video, { device }).next(), "UnsupportedError", /cannot be played/);
-  });
+  const { device, frames } = await gpu(context);
+  const video = document.createElement("video");
+  const source = frames(video, { device });
+  video.src = "/tests/dtypes.json";
+  await throws(() => soon(source.next()), "UnsupportedError", /cannot be played/);
+  // One that failed before.
+  await throws(() => frames(video, { device }).next(), "UnsupportedError", /cannot be played/);
 }

@@ -1,5 +1,6 @@
 // WebGPU from JavaScript; each function is a test (hosts/harness.mjs).
-import { equal, ok, Skip, throws } from "./expect.mjs";
+import { equal, Skip, throws } from "./expect.mjs";
+import { deviceOf, keep } from "./gpu.mjs";
 
 const DOUBLE = `
 @group(0) @binding(0) var<storage, read> src: array<f32>;
@@ -10,18 +11,8 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
   if (id.x < arrayLength(&src)) { dst[id.x] = 2 * src[id.x]; }
 }`;
 
-/** One device for all cases, made at first use. */
-let devicePromise;
-function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
-
 const pattern = (length) => Uint8Array.from({ length }, (_, i) => (i * 37) % 251);
 const bytes = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-const releaseAll = (...tensors) => {
-  for (const tensor of tensors) tensor.release();
-};
 
 export async function every_dtype_makes_the_round_trip(context) {
   const device = await deviceOf(context);
@@ -29,9 +20,9 @@ export async function every_dtype_makes_the_round_trip(context) {
   const vectors = [{ name: "float32x4" }, { name: "float4_e2m1fnx2" }];
   for (const { name } of [...table, ...vectors]) {
     for (const shape of [[3, 5], [1], [7], [], [0, 4]]) {
-      const host = context.bridge.empty(shape, name);
+      const host = keep(context.bridge.empty(shape, name));
       bytes(host.data).set(pattern(host.nbytes));
-      const gpu = host.to(device);
+      const gpu = keep(host.to(device));
       equal([gpu.dtype, gpu.shape], [name, shape]);
       const back = await gpu.read();
       // Without what lies behind packed elements, in the last byte.
@@ -39,7 +30,6 @@ export async function every_dtype_makes_the_round_trip(context) {
       equal(elements.slice(0, -1), bytes(host.data).slice(0, -1), `${name} ${shape}`);
       equal(bytes(back), elements, `${name} ${shape}`);
       equal(back.constructor.name, host.data.constructor.name, name);
-      releaseAll(host, gpu);
     }
   }
 }
@@ -52,11 +42,10 @@ export async function gpu_tensors_cross_to_python_and_back(context) {
   gpu.release();
   pyodide.globals.set("from_js", proxy);
   equal(pyodide.runPython("str(from_js.device).startswith('webgpu:')"), true);
-  const again = bridge.tensor(proxy);
+  const again = keep(bridge.tensor(proxy));
   pyodide.runPython("from_js.release(); del from_js");
   proxy.destroy();
   equal(await again.read(), [0, 0, 0, 0]);
-  again.release();
 }
 
 export async function strided_gpu_tensors_are_read_in_their_order(context) {
@@ -82,19 +71,22 @@ export async function strided_gpu_tensors_are_read_in_their_order(context) {
     [[2], [4], 6, bytesAt("uint16", 2, 6, 14)],
     [[3], [1], 5, bytesAt("uint8", 1, 5, 6, 7)], // row-major at an odd place
   ]) {
-    const tensor = Tensor.fromGPUBuffer(buffer, { device, shape, dtype, byteOffset, strides });
+    const tensor = keep(
+      Tensor.fromGPUBuffer(buffer, { device, shape, dtype, byteOffset, strides }),
+    );
     equal([...bytes(await tensor.read())], expected, `${dtype} [${shape}] by [${strides}]`);
     equal([...tensor.strides], strides);
-    releaseAll(tensor);
   }
-  const strided = Tensor.fromGPUBuffer(buffer, {
-    device,
-    shape: [2, 3],
-    strides: [1, 2],
-    dtype: "float32",
-  });
+  const strided = keep(
+    Tensor.fromGPUBuffer(buffer, {
+      device,
+      shape: [2, 3],
+      strides: [1, 2],
+      dtype: "float32",
+    }),
+  );
   const kernel = new context.library.webgpu.Kernel(device, DOUBLE);
-  const out = context.bridge.empty([6], "float32", { device });
+  const out = keep(context.bridge.empty([6], "float32", { device }));
   const lent = (strides) =>
     Tensor.fromGPUBuffer(buffer, { device, shape: [2], strides, dtype: "int8" });
   for (const [name, refused] of [
@@ -110,7 +102,6 @@ export async function strided_gpu_tensors_are_read_in_their_order(context) {
   equal(proxy.strides.toJs(), [1, 2]);
   proxy.release();
   proxy.destroy();
-  releaseAll(strided, out);
   buffer.destroy();
 }
 
@@ -123,12 +114,11 @@ export async function the_rest_of_a_buffer_is_its_last_tensors(context) {
   const buffer = bufferOf(device, 32, 128);
   const over = (byteOffset, count) =>
     Tensor.fromGPUBuffer(buffer, { device, shape: [count], dtype: "uint8", byteOffset });
-  const last = over(8, 9); // 15 bytes are behind it
+  const last = keep(over(8, 9)); // 15 bytes are behind it
   last.write(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9));
   equal([...(await last.read())], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  const other = over(0, 5);
+  const other = keep(over(0, 5));
   await throws(() => other.write(new Uint8Array(5)), "UnsupportedError", /neighbours/);
-  releaseAll(last, other);
 }
 
 export async function memory_of_more_than_2_GiB_is_uploaded(context) {
@@ -143,10 +133,9 @@ export async function memory_of_more_than_2_GiB_is_uploaded(context) {
   for (const from of [64, 2 ** 31 + 64]) {
     for (const shape of [[7], [8]]) {
       new Uint8Array(memory.buffer, from, 8).set(pattern(8));
-      const host = Tensor.fromMemory(memory, from, { shape, dtype: "uint8" });
-      const gpu = host.to(device);
+      const host = keep(Tensor.fromMemory(memory, from, { shape, dtype: "uint8" }));
+      const gpu = keep(host.to(device));
       equal([...(await gpu.read())], [...pattern(shape[0])]);
-      releaseAll(gpu, host);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Images to tensors and back, from JavaScript; each function is a test (hosts/harness.mjs).
 import { equal, isFirefox, ok, Skip } from "./expect.mjs";
-import { deviceOf, expectBytes, painted, pattern, pixels, taken, withoutAlpha } from "./images.mjs";
+import { deviceOf, keep, upload } from "./gpu.mjs";
+import { expectBytes, painted, pattern, pixels, taken, withoutAlpha } from "./images.mjs";
 
 const SIZES = [
   [1, 1],
@@ -130,19 +131,17 @@ export async function what_lies_behind_the_elements_is_zero(context) {
   const { library } = context;
   const device = await deviceOf(context);
   // A used buffer of the same size, which is taken again.
-  const used = library.Tensor.fromTypedArray(new Uint8Array(16).fill(9));
-  used.to(device).release();
-  used.release();
+  upload(context, new Uint8Array(16).fill(9), device).release();
   const white = new ImageData(Uint8ClampedArray.of(255, 255, 255, 255), 1);
-  const tensor = await library.webgpu.fromImage(device, white, { channels: 3 });
-  const whole = library.Tensor.fromGPUBuffer(tensor.buffer, {
-    device,
-    shape: [16],
-    dtype: "uint8",
-  });
+  const tensor = keep(await library.webgpu.fromImage(device, white, { channels: 3 }));
+  const whole = keep(
+    library.Tensor.fromGPUBuffer(tensor.buffer, {
+      device,
+      shape: [16],
+      dtype: "uint8",
+    }),
+  );
   equal(await whole.read(), [255, 255, 255, ...new Array(13).fill(0)]);
-  whole.release();
-  tensor.release();
 }
 
 export async function tensors_come_back_on_canvases(context) {
@@ -165,26 +164,22 @@ export async function tensors_come_back_on_canvases(context) {
 export async function translucent_tensors_are_premultiplied_for_canvases(context) {
   const device = await deviceOf(context);
   const canvas = new OffscreenCanvas(1, 1);
-  const host = context.bridge.empty([1, 3, 4], "uint8");
+  const host = keep(context.bridge.empty([1, 3, 4], "uint8"));
   host.data.set([255, 0, 50, 51, 9, 9, 9, 0, 255, 255, 255, 102]);
-  const tensor = host.to(device);
+  const tensor = keep(host.to(device));
   await context.library.webgpu.toCanvas(tensor, canvas);
   equal(pixels(canvas), [255, 0, 50, 51, 0, 0, 0, 0, 255, 255, 255, 102]);
-  host.release();
-  tensor.release();
 }
 
 export async function grey_and_float_values_are_drawn_and_clipped(context) {
   const device = await deviceOf(context);
   const canvas = new OffscreenCanvas(1, 1);
-  const host = context.bridge.empty([2, 3, 1], "float32");
+  const host = keep(context.bridge.empty([2, 3, 1], "float32"));
   host.data.set([-1, 0, 0.2, 0.4, 1, 1e9]);
-  const tensor = host.to(device);
+  const tensor = keep(host.to(device));
   await context.library.webgpu.toCanvas(tensor, canvas);
   const expected = [0, 0, 51, 102, 255, 255].flatMap((grey) => [grey, grey, grey, 255]);
   equal(pixels(canvas), expected);
-  host.release();
-  tensor.release();
 }
 
 export async function textures_of_tensors_keep_every_byte(context) {
@@ -202,14 +197,13 @@ export async function textures_of_tensors_keep_every_byte(context) {
 export async function tensors_inside_a_buffer_are_drawn(context) {
   const { Tensor, webgpu } = context.library;
   const device = await deviceOf(context);
-  const host = Tensor.fromTypedArray(Uint8Array.from({ length: 32 }, (_, i) => i));
-  const whole = host.to(device);
+  const host = keep(Tensor.fromTypedArray(Uint8Array.from({ length: 32 }, (_, i) => i)));
+  const whole = keep(host.to(device));
   const options = { device, shape: [2, 1, 3], dtype: "uint8", byteOffset: 8 };
-  const part = Tensor.fromGPUBuffer(whole.buffer, options);
+  const part = keep(Tensor.fromGPUBuffer(whole.buffer, options));
   const texture = await webgpu.toTexture(part);
   equal((await taken(context, texture)).data, [8, 9, 10, 255, 11, 12, 13, 255]);
   texture.destroy();
-  for (const tensor of [host, whole, part]) tensor.release();
 }
 
 export async function more_words_than_one_row_of_workgroups(context) {
@@ -238,11 +232,10 @@ export async function an_image_is_what_it_was_at_the_call(context) {
   const bitmap = await createImageBitmap(before);
   promises.push(fromImage(device, bitmap));
   bitmap.close();
-  const [first, second, third] = await Promise.all(promises);
+  const [first, second, third] = (await Promise.all(promises)).map(keep);
   equal([await first.read(), first.shape], [before.data, [5, 17, 4]]);
   equal([await second.read(), second.shape], [other.data, [5, 17, 4]]);
   equal([await third.read(), third.shape], [before.data, [5, 17, 4]]);
-  for (const tensor of [first, second, third]) tensor.release();
 }
 
 export async function a_tensor_is_drawn_as_it_was_at_the_call(context) {
@@ -253,11 +246,10 @@ export async function a_tensor_is_drawn_as_it_was_at_the_call(context) {
   const tensor = await fromImage(device, image);
   const drawn = toCanvas(tensor, canvas);
   const texturing = toTexture(tensor);
-  const zeros = context.bridge.empty([5, 17, 4], "uint8");
+  const zeros = keep(context.bridge.empty([5, 17, 4], "uint8"));
   zeros.data.fill(0);
   tensor.write(zeros);
-  tensor.release();
-  zeros.release();
+  tensor.release(); // before it is drawn
   await drawn;
   equal(pixels(canvas), image.data);
   const texture = await texturing;
@@ -271,10 +263,10 @@ export async function the_cpu_sees_no_pixel(context) {
   const source = painted(pattern(257, 3));
   const canvas = new OffscreenCanvas(1, 1);
   context.counters.start();
-  const tensor = await fromImage(device, source, { channels: 3 });
+  const tensor = keep(await fromImage(device, source, { channels: 3 }));
   await toCanvas(tensor, canvas);
   const texture = await toTexture(tensor);
-  const again = await fromImage(device, texture, { dtype: "float32" });
+  keep(await fromImage(device, texture, { dtype: "float32" }));
   equal(context.counters.stop(), {
     copies: 0,
     copied_bytes: 0,
@@ -283,8 +275,6 @@ export async function the_cpu_sees_no_pixel(context) {
     map_async: 0,
   });
   texture.destroy();
-  tensor.release();
-  again.release();
 }
 
 export async function shaders_are_compiled_once_for_each_device(context) {

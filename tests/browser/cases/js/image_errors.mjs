@@ -1,23 +1,8 @@
 // Images that cannot become tensors, and the reverse; each function is a test.
 import { context2d, equal, isFirefox, throws } from "./expect.mjs";
-
-let devicePromise;
-function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
+import { deviceOf, gpu, keep, upload } from "./gpu.mjs";
 
 const READABLE = { format: "rgba8unorm", usage: 4 }; // GPUTextureUsage.TEXTURE_BINDING
-
-/** Calls `use` with a fresh tensor on a GPU. */
-async function withTensor(context, shape, dtype, use) {
-  const tensor = context.bridge.empty(shape, dtype, { device: await deviceOf(context) });
-  try {
-    await use(tensor, context.library.webgpu);
-  } finally {
-    tensor.release();
-  }
-}
 
 async function refused(context, source, options, name, pattern) {
   const device = await deviceOf(context);
@@ -44,9 +29,9 @@ export async function transferred_canvases_are_refused(context) {
   canvas.transferControlToOffscreen();
   // Firefox gives what the canvas shows.
   if (!isFirefox) await refused(context, canvas, {}, "UnsupportedError", /browser gives no pixels/);
-  await withTensor(context, [2, 2, 4], "uint8", async (tensor, { toCanvas }) => {
-    await throws(() => toCanvas(tensor, canvas), "UnsupportedError", /cannot be drawn on/);
-  });
+  const { empty, toCanvas } = await gpu(context);
+  const draw = () => toCanvas(empty([2, 2, 4], "uint8"), canvas);
+  await throws(draw, "UnsupportedError", /cannot be drawn on/);
 }
 
 export async function other_things_are_no_sources(context) {
@@ -58,16 +43,16 @@ export async function other_things_are_no_sources(context) {
 }
 
 export async function images_beyond_the_limit_say_the_limit(context) {
-  const { maxTextureDimension2D: limit } = (await deviceOf(context)).limits;
+  const { device, empty, toCanvas, toTexture } = await gpu(context);
+  const { maxTextureDimension2D: limit } = device.limits;
   const canvas = new OffscreenCanvas(limit + 1, 1);
   const error = await refused(context, canvas, {}, "UnsupportedError", /maxTextureDimension2D/);
   equal([error.given, error.needed], [limit + 1, limit]);
-  await withTensor(context, [limit + 1, 1, 3], "uint8", async (tensor, { toCanvas, toTexture }) => {
-    const target = new OffscreenCanvas(1, 1);
-    await throws(() => toCanvas(tensor, target), "UnsupportedError", /maxTextureDimension2D/);
-    await throws(() => toTexture(tensor), "UnsupportedError", /maxTextureDimension2D/);
-    equal([target.width, target.height], [1, 1], "the canvas is as it was");
-  });
+  const tensor = empty([limit + 1, 1, 3], "uint8");
+  const target = new OffscreenCanvas(1, 1);
+  await throws(() => toCanvas(tensor, target), "UnsupportedError", /maxTextureDimension2D/);
+  await throws(() => toTexture(tensor), "UnsupportedError", /maxTextureDimension2D/);
+  equal([target.width, target.height], [1, 1], "the canvas is as it was");
 }
 
 export async function textures_of_another_device_come_with_the_next_read(context) {
@@ -75,33 +60,28 @@ export async function textures_of_another_device_come_with_the_next_read(context
   const device = await deviceOf(context);
   const other = await requestDevice();
   const texture = other.createTexture({ size: [2, 2], ...READABLE });
-  const tensor = await fromImage(device, texture);
+  const tensor = keep(await fromImage(device, texture));
   await throws(() => tensor.read(), "DeviceError", /fromImage of GPUTexture of 2 x 2 failed/);
-  tensor.release();
   other.destroy();
 }
 
 export async function canvases_that_are_taken_or_none(context) {
-  await withTensor(context, [2, 2, 4], "uint8", async (tensor, { toCanvas }) => {
-    const canvas = new OffscreenCanvas(5, 5);
-    context2d(canvas);
-    await throws(() => toCanvas(tensor, canvas), "UnsupportedError", /another kind/);
-    equal([canvas.width, canvas.height], [5, 5], "the canvas is as it was");
-    await throws(() => toCanvas(tensor, null), "TypeError", /needs a canvas/);
-  });
+  const { empty, toCanvas } = await gpu(context);
+  const tensor = empty([2, 2, 4], "uint8");
+  const canvas = new OffscreenCanvas(5, 5);
+  context2d(canvas);
+  await throws(() => toCanvas(tensor, canvas), "UnsupportedError", /another kind/);
+  equal([canvas.width, canvas.height], [5, 5], "the canvas is as it was");
+  await throws(() => toCanvas(tensor, null), "TypeError", /needs a canvas/);
 }
 
 export async function a_canvas_moves_from_device_to_device(context) {
-  const { bridge, library } = context;
+  const { requestDevice, toCanvas } = context.library.webgpu;
   const canvas = new OffscreenCanvas(1, 1);
   for (const value of [51, 102]) {
-    const device = await library.webgpu.requestDevice();
-    const host = bridge.empty([1, 1, 1], "uint8");
-    host.data.fill(value);
-    const tensor = host.to(device);
-    await library.webgpu.toCanvas(tensor, canvas);
-    host.release();
-    tensor.release();
+    const device = await requestDevice();
+    const tensor = upload(context, Uint8Array.of(value), device, { shape: [1, 1, 1] });
+    await toCanvas(tensor, canvas);
     const flat = context2d(new OffscreenCanvas(1, 1));
     flat.drawImage(canvas, 0, 0);
     equal(flat.getImageData(0, 0, 1, 1).data, [value, value, value, 255]);

@@ -1,12 +1,6 @@
 // What the cases of images have in common.
 import { context2d, equal } from "./expect.mjs";
-
-/** One device for all cases, made at first use. */
-let devicePromise;
-export function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
+import { deviceOf } from "./gpu.mjs";
 
 /** RGBA bytes with every channel different, as ImageData. */
 export function pattern(width, height, { opaque = true } = {}) {

@@ -1,6 +1,7 @@
 // Single calls of WebGPU go wrong, as the fuzzer `fuzz-js` has them go wrong one after the other: each of
 // these cases it once found. Nothing is left over, and whoever asked is told, once.
 import { equal, ok, throws } from "./expect.mjs";
+import { gpu, keep } from "./gpu.mjs";
 
 const LARGE = 20_000; // from 64 KiB on the making of a buffer is watched
 const WORSE = `
@@ -36,18 +37,14 @@ const broken = () => {
   throw new DOMException("made to fail", "OperationError");
 };
 
-async function setUp({ library, bridge }) {
-  const device = await library.webgpu.requestDevice();
-  const upload = (array, shape = [array.length]) => {
-    const host = library.Tensor.fromTypedArray(array, { shape });
-    const gpu = host.to(device);
-    host.release();
-    return gpu;
-  };
-  const empty = bridge.empty([0], "int8", { device });
-  const { id } = empty.device;
-  empty.release();
-  return { device, upload, stats: () => library.webgpu.stats()[id], id };
+/** With a device of its own for each case, which spoils it. */
+async function setUp(context) {
+  const { requestDevice, stats } = context.library.webgpu;
+  const world = await gpu(context, await requestDevice());
+  const none = world.empty([0], "int8");
+  const { id } = none.device;
+  none.release();
+  return { ...world, stats: () => stats()[id], id };
 }
 
 /** The errors that no scope takes while `block` runs. */
@@ -80,7 +77,6 @@ export async function no_memory_to_read_into_is_told_to_the_reader_alone(context
   );
   equal(told, []);
   equal((await x.read()).length, LARGE);
-  x.release();
   device.destroy();
 }
 
@@ -94,7 +90,6 @@ export async function a_device_lost_while_memory_is_mapped_is_named(context) {
   await instead(GPUBuffer.prototype, "getMappedRange", once(lose), () =>
     throws(() => x.read(), "DeviceLostError", /upload again/),
   );
-  x.release();
 }
 
 export async function a_webgpu_without_compilation_info_has_the_devices_words(context) {
@@ -108,7 +103,6 @@ export async function a_webgpu_without_compilation_info_has_the_devices_words(co
     const error = await throws(() => x.read(), "KernelError", words);
     equal([error.label, error.line ?? null], ["worse", null]);
   });
-  x.release();
 }
 
 export async function error_scopes_that_reject_are_heard(context) {
@@ -171,7 +165,6 @@ export async function buffers_come_back_where_a_call_throws(context) {
   equal(stats().buffers, 1);
   kernel.run([x, 3]);
   equal(await x.read(), [3, 3, 3, 3]);
-  x.release();
   device.destroy();
 }
 
@@ -184,22 +177,15 @@ export async function pipelines_that_failed_are_made_anew(context) {
     return createComputePipeline.call(this, { ...descriptor, compute });
   };
   const x = upload(new Uint8Array(9).fill(7)); // with a tail to be made 0
-  const copy = () => {
-    const made = library.Tensor.from(x);
-    const twin = context.bridge.tensor(made, { copy: true });
-    made.release();
-    return twin;
-  };
+  const copy = () => context.bridge.tensor(keep(library.Tensor.from(x)), { copy: true });
   const image = () => fromImage(device, new ImageData(2, 1));
-  const picture = upload(new Uint8Array(4).fill(9), [1, 1, 4]);
+  const picture = upload(new Uint8Array(4).fill(9), { shape: [1, 1, 4] });
   for (const make of [copy, image]) {
     // Three are made for tails, of which this needs the first.
-    const bad = await instead(device, "createComputePipeline", once(nowhere), make);
+    const bad = keep(await instead(device, "createComputePipeline", once(nowhere), make));
     await throws(() => bad.read(), "DeviceError", /nowhere|nvalid/);
-    const good = await make();
+    const good = keep(await make());
     equal((await good.read()).length, good.size);
-    bad.release();
-    good.release();
   }
   const nothing = function (createRenderPipeline, descriptor) {
     const fragment = { ...descriptor.fragment, entryPoint: "nowhere" };
@@ -209,8 +195,6 @@ export async function pipelines_that_failed_are_made_anew(context) {
     throws(() => toTexture(picture), "DeviceError", /nowhere|nvalid/),
   );
   (await toTexture(picture)).destroy();
-  x.release();
-  picture.release();
   device.destroy();
 }
 
@@ -220,14 +204,13 @@ export async function textures_that_fail_are_told_of_once_and_destroyed(context)
   const { fromImage, listenForFaults, toTexture } = library.webgpu;
   const told = [];
   listenForFaults(device, (error) => told.push(error.message) > 0);
-  const picture = upload(new Uint8Array(4), [1, 1, 4]);
+  const picture = upload(new Uint8Array(4), { shape: [1, 1, 4] });
   const useless = function (createTexture, descriptor) {
     return createTexture.call(this, { ...descriptor, usage: 0 });
   };
   await instead(device, "createTexture", once(useless), () =>
     throws(() => toTexture(picture), "DeviceError", /toTexture of/),
   );
-  picture.release();
   let textures = 0;
   const counting = (destroy) =>
     function () {
@@ -274,9 +257,9 @@ export async function what_measuring_needs_is_told_of_once_and_destroyed(context
 }
 
 export async function views_of_no_elements_are_read_from_anywhere(context) {
-  const { device, id } = await setUp(context);
-  const x = context.bridge.empty([0, 5], "complex64", { device });
-  const view = x.slice(null, 4); // where its elements would begin is behind the end of the buffer
+  const { device, empty, id } = await setUp(context);
+  const x = empty([0, 5], "complex64");
+  const view = keep(x.slice(null, 4)); // where its elements would begin is behind the end of the buffer
   equal((await view.read()).length, 0);
   const shape = await context.pyodide.runPythonAsync(`
 import dlpack_web as dlw
@@ -285,8 +268,6 @@ with dlw.empty((0, 5), "complex64", device="webgpu:${id}") as x, x[:, 4] as view
 list(shape)`);
   equal(shape.toJs(), [0]);
   shape.destroy();
-  view.release();
-  x.release();
   device.destroy();
 }
 
@@ -314,23 +295,18 @@ await unread()`;
   ok(/kernel "unread" failed/.test(messages[0]), messages[0]);
 }
 
-export async function packed_elements_that_end_within_a_byte_have_a_neighbour({ library, bridge }) {
-  const device = await library.webgpu.requestDevice();
-  const host = library.Tensor.fromTypedArray(Uint8Array.of(0x21, 0x43), {
-    dtype: "uint4",
-    shape: [4],
-  });
-  const whole = host.to(device);
-  const part = whole.slice([0, 3]);
+export async function packed_elements_that_end_within_a_byte_have_a_neighbour(context) {
+  const { device, empty, upload } = await setUp(context);
+  const whole = upload(Uint8Array.of(0x21, 0x43), { dtype: "uint4", shape: [4] });
+  const part = keep(whole.slice([0, 3]));
   await throws(() => part.write(Uint8Array.of(0xff, 0x0f)), "UnsupportedError", /neighbours/);
   equal(await part.read(), [0x21, 0x03]);
   equal(await whole.read(), [0x21, 0x43]);
   whole.write(Uint8Array.of(0x65, 0x87));
   equal(await whole.read(), [0x65, 0x87]);
-  const own = bridge.empty([3], "uint4", { device }); // ends within a byte that is its alone
+  const own = empty([3], "uint4"); // ends within a byte that is its alone
   own.write(Uint8Array.of(0x21, 0x03));
   equal(await own.read(), [0x21, 0x03]);
-  for (const each of [host, whole, part, own]) each.release();
   device.destroy();
 }
 
@@ -339,15 +315,13 @@ export async function reading_what_could_not_be_made_is_told_once({ library, bri
   const device = await requestDevice();
   const told = [];
   listenForFaults(device, (error) => told.push(error.message) > 0);
-  const host = bridge.empty([6], "float32");
+  const host = keep(bridge.empty([6], "float32"));
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.VERTEX;
-  const x = await instead(device, "createBuffer", once(invalidBuffer), () =>
-    host.to(device, { usage }),
+  const x = keep(
+    await instead(device, "createBuffer", once(invalidBuffer), () => host.to(device, { usage })),
   );
   await throws(() => x.read(), "DeviceError", /createBuffer for 32 bytes/);
   await new Promise((done) => setTimeout(done, 1500)); // faults wait for a reader for a second
   equal(told, []);
-  host.release();
-  x.release();
   device.destroy();
 }

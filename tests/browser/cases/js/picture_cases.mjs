@@ -1,6 +1,7 @@
 // Pictures of files as the user sees them: all of their pixels, turned as they are shown.
 import { context2d, equal, isFirefox, ok, Skip } from "./expect.mjs";
-import { deviceOf, expectBytes, painted, pattern, pixels, taken } from "./images.mjs";
+import { deviceOf, keep } from "./gpu.mjs";
+import { expectBytes, painted, pattern, pixels, taken } from "./images.mjs";
 
 /** Four blocks of 16 x 8 pixels in different colours, which survive JPEG. */
 function blocks() {
@@ -161,9 +162,8 @@ export async function a_picture_is_what_it_was_at_the_call(context) {
   const picture = await loaded({ src: urls[0] });
   const taking = fromImage(await deviceOf(context), picture);
   picture.src = urls[1];
-  const tensor = await taking;
+  const tensor = keep(await taking);
   equal([tensor.shape, await tensor.read()], [[4, 8, 4], pattern(8, 4).data]);
-  tensor.release();
 }
 
 export async function video_frames_are_turned_and_stretched(context) {

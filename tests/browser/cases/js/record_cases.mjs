@@ -1,6 +1,7 @@
 // What is known of a GPUBuffer is known however the buffer comes back: as a view, by fromGPUBuffer,
 // by an exchange, from the pool, and in another copy of the library.
 import { equal, ok, Skip, throws } from "./expect.mjs";
+import { keep } from "./gpu.mjs";
 
 const EXCHANGE = Symbol.for("dlpack.exchange");
 const MAP_READ = 1;
@@ -12,9 +13,6 @@ const TWICE = `
 
 const floats = (...values) => Float32Array.from(values);
 const turn = () => new Promise((done) => setTimeout(done));
-const releaseAll = (...tensors) => {
-  for (const tensor of tensors) tensor.release();
-};
 
 /** Another copy of the library, as a page has it that loads it from npm and from the wheel. */
 async function secondCopy({ library }) {
@@ -34,7 +32,7 @@ async function setUp({ library }) {
   const device = await webgpu.requestDevice();
   const upload = (array, options, maker = Tensor) => {
     const host = maker.fromTypedArray(array);
-    const gpu = host.to(device, options);
+    const gpu = keep(host.to(device, options));
     host.release();
     return gpu;
   };
@@ -83,15 +81,13 @@ export async function what_one_copy_left_the_other_does_not_show(context) {
     [other, context.library],
   ]) {
     upload(floats(LEFT, LEFT, LEFT, LEFT), {}, mine.Tensor).release();
-    const zeros = other.empty(device, [4]);
+    const zeros = keep(other.empty(device, [4]));
     equal(await zeros.read(), [0, 0, 0, 0], "an empty tensor");
-    zeros.release();
     upload(new Uint8Array(16).fill(255), {}, mine.Tensor).release();
     const short = upload(new Uint8Array(5).fill(7), {}, theirs.Tensor);
     const capacity = lend(short, (_, exchange) => exchange.capacity);
     equal(capacity, 16);
     equal([...(await bytesOf(device, short.buffer))], [7, 7, 7, 7, 7, ...Array(11).fill(0)]);
-    short.release();
   }
 }
 
@@ -108,7 +104,6 @@ export async function what_a_kernel_of_one_copy_wrote_the_other_clears(context) 
   x.release();
   const y = upload(floats(3));
   equal([...new Float32Array((await bytesOf(device, y.buffer)).buffer)], [3, 0, 0, 0]);
-  y.release();
 }
 
 export async function what_was_read_last_is_in_no_buffer_for_mapping(context) {
@@ -121,11 +116,11 @@ export async function what_was_read_last_is_in_no_buffer_for_mapping(context) {
   await mapped.buffer.mapAsync(MAP_READ);
   equal([...new Float32Array(mapped.buffer.getMappedRange())], [1, 0, 0, 0]);
   mapped.buffer.unmap();
-  releaseAll(x, mapped);
+  x.release();
+  mapped.release();
   // Nor does a read get what such a tensor had.
   const y = upload(floats(5));
   equal(await y.read(), [5]);
-  y.release();
 }
 
 // --- faults -----------------------------------------------------------------------------------------------
@@ -135,8 +130,8 @@ export async function a_fault_comes_along_with_the_buffer(context) {
   const { Tensor } = context.library;
   const x = upload(floats(1, 2, 3, 4));
   broken().run([x], { workgroups: 1 });
-  const taken = Tensor.from({ [EXCHANGE]: (request) => x[EXCHANGE](request) });
-  const again = Tensor.fromGPUBuffer(x.buffer, { device, shape: [4], dtype: "float32" });
+  const taken = keep(Tensor.from({ [EXCHANGE]: (request) => x[EXCHANGE](request) }));
+  const again = keep(Tensor.fromGPUBuffer(x.buffer, { device, shape: [4], dtype: "float32" }));
   const copy = upload(floats(0, 0, 0, 0));
   copy.write(again);
   twice().run([again], { workgroups: 4 });
@@ -148,7 +143,6 @@ export async function a_fault_comes_along_with_the_buffer(context) {
   again.write(floats(5, 6, 7, 8));
   for (const tensor of [x, taken, again]) equal(await tensor.read(), [5, 6, 7, 8]);
   await throws(() => copy.read(), "KernelError", /nothing/);
-  releaseAll(x, taken, again, copy);
 }
 
 export async function a_fault_comes_along_to_another_copy_of_the_library(context) {
@@ -156,8 +150,10 @@ export async function a_fault_comes_along_to_another_copy_of_the_library(context
   const other = await secondCopy(context);
   const x = upload(floats(1, 2));
   broken().run([x], { workgroups: 1 });
-  const taken = other.take(x);
-  const again = other.Tensor.fromGPUBuffer(x.buffer, { device, shape: [2], dtype: "float32" });
+  const taken = keep(other.take(x));
+  const again = keep(
+    other.Tensor.fromGPUBuffer(x.buffer, { device, shape: [2], dtype: "float32" }),
+  );
   ok(!(taken instanceof context.library.Tensor), "a tensor of the other copy");
   for (const tensor of [taken, again]) {
     const error = await throws(() => tensor.read(), "KernelError", /nothing/);
@@ -169,7 +165,6 @@ export async function a_fault_comes_along_to_another_copy_of_the_library(context
   const theirs = new other.webgpu.Kernel(device, TWICE.replace("2;", "none;"), { label: "theirs" });
   theirs.run([taken], { workgroups: 1 });
   equal((await throws(() => x.read(), "KernelError", /none/)).label, "theirs");
-  releaseAll(x, taken, again);
 }
 
 export async function a_fault_ends_where_a_lender_has_its_buffer_back(context) {
@@ -183,22 +178,20 @@ export async function a_fault_ends_where_a_lender_has_its_buffer_back(context) {
   await throws(() => second.read(), "KernelError", /nothing/);
   second.release();
   device.queue.writeBuffer(buffer, 0, floats(9, 8, 7, 6)); // its owner computes on
-  const later = borrow();
+  const later = keep(borrow());
   equal(await later.read(), [9, 8, 7, 6]);
-  later.release();
   buffer.destroy();
 }
 
 export async function a_fault_of_a_view_that_was_put_aside_is_that_of_its_bytes(context) {
   const { upload, broken } = await setUp(context);
   const x = upload(floats(0, 1, 2, 3, 4, 5, 6, 7));
-  const odd = x.slice([1, 5]); // at byte 4, where nothing is bound
+  const odd = keep(x.slice([1, 5])); // at byte 4, where nothing is bound
   broken().run([odd], { workgroups: 4 });
   await throws(() => odd.read(), "KernelError", /nothing/);
   await throws(() => x.read(), "KernelError", /nothing/);
-  const rest = x.slice([5, 8]);
+  const rest = keep(x.slice([5, 8]));
   equal(await rest.read(), [5, 6, 7]);
-  releaseAll(x, odd, rest);
 }
 
 export async function the_next_tensor_in_a_buffer_has_no_fault_of_the_last(context) {
@@ -207,10 +200,9 @@ export async function the_next_tensor_in_a_buffer_has_no_fault_of_the_last(conte
   const kernel = broken();
   kernel.run([x], { workgroups: 1 });
   x.release(); // before anything is known of it
-  const zeros = context.bridge.empty([4], "float32", { device });
+  const zeros = keep(context.bridge.empty([4], "float32", { device }));
   await throws(() => kernel.ready, "KernelError", /nothing/);
   equal(await zeros.read(), [0, 0, 0, 0]);
-  zeros.release();
 }
 
 // --- buffers that come back -----------------------------------------------------------------------------
@@ -238,7 +230,6 @@ export async function a_buffer_comes_back_from_an_exchange(context) {
   const y = upload(array);
   ok(exchange.data !== y.buffer, "a buffer that a consumer holds is not used again");
   exchange.release();
-  y.release();
 }
 
 export async function what_a_consumer_left_in_a_buffer_is_not_shown(context) {
@@ -250,7 +241,6 @@ export async function what_a_consumer_left_in_a_buffer_is_not_shown(context) {
   const y = upload(floats(2));
   ok(lend(y, (buffer) => buffer) === seen, "the buffer is used again");
   equal([...new Float32Array((await bytesOf(device, y.buffer)).buffer)], [2, 0, 0, 0]);
-  y.release();
 }
 
 export async function a_buffer_that_a_tensor_was_asked_for_does_not_come_back(context) {
@@ -260,11 +250,11 @@ export async function a_buffer_that_a_tensor_was_asked_for_does_not_come_back(co
   const x = upload(floats(1, 2, 3));
   const theirs = other.take(x);
   const { buffer } = theirs; // of the other copy's tensor, which may be kept like ours
-  releaseAll(x, theirs);
+  x.release();
+  theirs.release();
   const y = upload(floats(4, 5, 6));
   ok(y.buffer !== buffer, "another buffer");
   equal(stats().taken - before, 2);
-  y.release();
 }
 
 export async function a_buffer_that_a_consumer_destroyed_spoils_one_tensor_at_most(context) {
@@ -306,7 +296,6 @@ export async function what_a_consumer_destroyed_spoils_no_other_tensor_s_read(co
     await throws(other, "DeviceError", /^reading Tensor float32\[3\] on webgpu:\d+ failed/);
     z.release();
   }
-  releaseAll(x, y);
 }
 
 export async function a_buffer_that_came_back_is_as_good_as_a_fresh_one(context) {
@@ -319,7 +308,6 @@ export async function a_buffer_that_came_back_is_as_good_as_a_fresh_one(context)
   ok(exchange.data === buffer, "it is used again");
   equal(exchange.fault(), null, "faults that are pending");
   exchange.release();
-  y.release();
 }
 
 export async function after_an_error_buffers_are_used_again_as_before(context) {
@@ -364,7 +352,6 @@ export async function an_invalid_small_buffer_spoils_its_tensor_alone(context) {
   x.release();
   const y = upload(floats(6, 7, 8, 9, 10));
   equal(await y.read(), [6, 7, 8, 9, 10]);
-  y.release();
 }
 
 export async function an_invalid_small_buffer_that_nobody_read_is_not_used_again(context) {
@@ -376,7 +363,6 @@ export async function an_invalid_small_buffer_that_nobody_read_is_not_used_again
   await turn();
   const y = upload(floats(6, 7, 8, 9, 10));
   equal(await y.read(), [6, 7, 8, 9, 10]);
-  y.release();
 }
 
 export async function an_invalid_small_buffer_that_is_reported_at_once_is_not_used_again(context) {
@@ -388,13 +374,12 @@ export async function an_invalid_small_buffer_that_is_reported_at_once_is_not_us
     return device.createBuffer({ ...descriptor, usage: MAP_READ | STORAGE });
   };
   // Of a size that no other case has, so that it is not from the pool.
-  const empty = () => context.bridge.empty([777], "float32", { device });
+  const empty = () => keep(context.bridge.empty([777], "float32", { device }));
   empty().release();
   await device.queue.onSubmittedWorkDone();
   await turn();
   const x = empty();
   equal([...(await x.read())], Array(777).fill(0));
-  x.release();
 }
 
 export async function an_invalid_small_buffer_under_a_scope_of_the_page_is_found_out(context) {
@@ -409,5 +394,4 @@ export async function an_invalid_small_buffer_under_a_scope_of_the_page_is_found
   first.release();
   const y = upload(floats(6, 7, 8, 9, 10));
   equal(await y.read(), [6, 7, 8, 9, 10]);
-  y.release();
 }

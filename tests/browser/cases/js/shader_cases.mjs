@@ -1,23 +1,6 @@
 // What a kernel is given, against what its shader declares; and that no byte beside a tensor changes.
 import { equal, Skip, throws } from "./expect.mjs";
-
-let devicePromise;
-function deviceOf({ library }) {
-  devicePromise ??= library.webgpu.requestDevice();
-  return devicePromise;
-}
-
-const releaseAll = (...tensors) => {
-  for (const tensor of tensors) tensor.release();
-};
-
-/** A tensor on the GPU with the elements of a typed array. */
-function upload({ library }, device, array, options) {
-  const host = library.Tensor.fromTypedArray(array, options);
-  const gpu = host.to(device);
-  host.release();
-  return gpu;
-}
+import { gpu, keep } from "./gpu.mjs";
 
 /** A shader that adds `by` to each element of `array<type>`. */
 const add = (type, by = "1", more = "") => `${more}
@@ -27,8 +10,7 @@ const add = (type, by = "1", more = "") => `${more}
 }`;
 
 export async function dtypes_are_compared_with_their_bindings(context) {
-  const device = await deviceOf(context);
-  const { Kernel } = context.library.webgpu;
+  const { Kernel, device, empty, upload } = await gpu(context);
   const kernels = { f32: "f32", i32: "i32", u32: "u32" };
   for (const type of Object.keys(kernels)) kernels[type] = new Kernel(device, add(type));
   const right = {
@@ -37,45 +19,40 @@ export async function dtypes_are_compared_with_their_bindings(context) {
     u32: ["uint32", "uint8", "int8", "uint16", "bool", "float16", "bfloat16"],
   };
   for (const dtype of [...new Set(Object.values(right).flat()), "float64", "int64", "uint64"]) {
-    const tensor = context.bridge.empty([4], dtype, { device });
+    const tensor = empty([4], dtype);
     for (const [type, kernel] of Object.entries(kernels)) {
       const run = () => kernel.run([tensor]);
       if (right[type].includes(dtype)) run();
       else await throws(run, "UnsupportedError", new RegExp(`is ${dtype}.*of ${type}`, "s"));
     }
     if (!(dtype in { float64: 1, int64: 1, uint64: 1 })) await tensor.read();
-    tensor.release();
   }
-  const wide = upload(context, device, new Float64Array([1]));
+  const wide = upload(new Float64Array([1]));
   const error = await throws(() => kernels.f32.run([wide]), "UnsupportedError", /dtype "float32"/);
   equal([error.given, error.needed], ["float64", "f32"]);
   equal([...(await wide.read())], [1], "nothing was done");
   // Who knows better says so.
   new Kernel(device, add("f32"), { check: false }).run([wide]);
   await wide.read();
-  wide.release();
 }
 
 export async function halves_are_f16_where_the_device_has_them(context) {
-  const device = await deviceOf(context);
+  const { Kernel, device, upload } = await gpu(context);
   if (!device.features.has("shader-f16")) throw new Skip("this device has no shader-f16");
-  const { Kernel } = context.library.webgpu;
   const kernel = new Kernel(device, add("f16", "1h", "enable f16;"));
-  const tensor = upload(context, device, Uint16Array.of(0x3c00, 0x4000, 0x4200), {
+  const tensor = upload(Uint16Array.of(0x3c00, 0x4000, 0x4200), {
     dtype: "float16",
   });
   kernel.run([tensor]);
   const bits = new Uint16Array((await tensor.read()).buffer);
   equal([...bits], [0x4000, 0x4200, 0x4400]);
-  const single = upload(context, device, new Float32Array(2));
+  const single = upload(new Float32Array(2));
   await throws(() => kernel.run([single]), "UnsupportedError", /float32.*of f16/);
-  releaseAll(tensor, single);
 }
 
 export async function where_workgroups_cannot_be_known_they_must_be_given(context) {
-  const device = await deviceOf(context);
-  const { Kernel } = context.library.webgpu;
-  const tensor = context.bridge.empty([4], "float32", { device });
+  const { Kernel, device, empty } = await gpu(context);
+  const tensor = empty([4], "float32");
   const x = "@group(0) @binding(0) var<storage, read_write> x";
   for (const [wgsl, why] of [
     [`${x}: array<f32>; @compute @workgroup_size(8, 8) fn main() { x[0] = 1; }`, /several axes/],
@@ -99,13 +76,11 @@ export async function where_workgroups_cannot_be_known_they_must_be_given(contex
     await throws(() => kernel.run([tensor], { workgroups }), "RangeError", /workgroups/);
   }
   await tensor.read();
-  tensor.release();
 }
 
 export async function numbers_are_uniforms_of_their_type(context) {
-  const device = await deviceOf(context);
-  const { Kernel } = context.library.webgpu;
-  const tensor = context.bridge.empty([1], "float32", { device });
+  const { Kernel, device, empty } = await gpu(context);
+  const tensor = empty([1], "float32");
   const kernelOf = (type) =>
     new Kernel(
       device,
@@ -133,36 +108,33 @@ export async function numbers_are_uniforms_of_their_type(context) {
   }
   const vector = kernelOf("vec2f").run.bind(kernelOf("vec2f"));
   await throws(() => vector([tensor, 1]), "TypeError", /f32, i32 and u32/);
-  tensor.release();
 }
 
 export async function tensors_of_the_gpu_are_written_over_each_other(context) {
-  const device = await deviceOf(context);
+  const { empty, upload } = await gpu(context);
   const array = Float32Array.from({ length: 12 }, (_, i) => i);
-  const matrix = upload(context, device, array, { shape: [3, 4] });
-  const turned = matrix.permute([1, 0]);
+  const matrix = upload(array, { shape: [3, 4] });
+  const turned = keep(matrix.permute([1, 0]));
   // Strides cost a shader: that is the user's, who is told.
-  const target = context.bridge.empty([4, 3], "float32", { device });
+  const target = empty([4, 3], "float32");
   await throws(() => target.write(turned), "UnsupportedError", /strides \[1,4\].*read\(\)/);
   target.write(await turned.read());
   equal([...(await target.read())], [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
   // Within one buffer, disjoint or not.
-  const flat = matrix.reshape([12]);
-  const parts = [
+  const flat = keep(matrix.reshape([12]));
+  for (const [from, to] of [
     [0, 6],
     [4, 0],
     [1, 2],
-  ];
-  for (const [from, to] of parts) {
-    const [source, into] = [flat.slice([from, from + 4]), flat.slice([to, to + 4])];
+  ]) {
+    const [source, into] = [from, to].map((at) => keep(flat.slice([at, at + 4])));
     array.copyWithin(to, from, from + 4);
     into.write(source);
     equal([...(await flat.read())], [...array], `from ${from} to ${to}`);
-    releaseAll(source, into);
   }
   // Bits are not taken for other numbers.
   for (const dtype of ["int32", "float16", "float64"]) {
-    const other = context.bridge.empty([12], dtype, { device });
+    const other = empty([12], dtype);
     for (const convert of [false, true]) {
       await throws(() => other.write(flat, { convert }), "UnsupportedError", /cannot/).catch(
         (error) => {
@@ -171,58 +143,30 @@ export async function tensors_of_the_gpu_are_written_over_each_other(context) {
       );
     }
     equal([...(await other.read())].some(Boolean), false, "nothing was written");
-    other.release();
   }
-  releaseAll(matrix, turned, target, flat);
 }
 
 export async function padding_shows_nothing_of_released_tensors(context) {
-  const device = await deviceOf(context);
+  const { Tensor, device, empty, upload } = await gpu(context);
   const { fit } = await import("/js/exchange/index.js");
   const poison = () => {
-    const tensors = [16, 32, 48, 64, 256].map((bytes) =>
-      upload(context, device, new Uint8Array(bytes).fill(0xee)),
-    );
-    releaseAll(...tensors);
+    const tensors = [16, 32, 48, 64, 256].map((bytes) => upload(new Uint8Array(bytes).fill(0xee)));
+    for (const tensor of tensors) tensor.release();
   };
   /** All bytes of a tensor's buffer. */
   async function bytesOf(tensor) {
     const { buffer } = tensor;
-    const whole = context.library.Tensor.fromGPUBuffer(buffer, {
-      device,
-      shape: [buffer.size],
-      dtype: "uint8",
-    });
-    const bytes = [...(await whole.read())];
-    whole.release();
-    return bytes;
+    const options = { device, shape: [buffer.size], dtype: "uint8" };
+    return [...(await keep(Tensor.fromGPUBuffer(buffer, options)).read())];
   }
-  const source = upload(
-    context,
-    device,
-    Uint8Array.from({ length: 64 }, () => 7),
-  );
+  const source = upload(Uint8Array.from({ length: 64 }, () => 7));
   const makers = {
-    upload: () => upload(context, device, new Uint8Array(5).fill(7)),
-    empty: () => context.bridge.empty([5], "uint8", { device }),
-    contiguous: () => {
-      const view = source.slice([4, 9]);
-      const made = fit(view, { copy: true });
-      view.release();
-      return made;
-    },
-    fit: () => {
-      const view = source.slice([8, 13]);
-      const made = fit(view, { needs: { offset: 0, padTo: 64 } });
-      view.release();
-      return made;
-    },
-    "fit of a CPU tensor": () => {
-      const host = context.library.Tensor.fromTypedArray(new Uint8Array(5).fill(7));
-      const made = fit(host, { device, needs: { padTo: 64 } });
-      host.release();
-      return made;
-    },
+    upload: () => upload(new Uint8Array(5).fill(7)),
+    empty: () => empty([5], "uint8"),
+    contiguous: () => fit(keep(source.slice([4, 9])), { copy: true }),
+    fit: () => fit(keep(source.slice([8, 13])), { needs: { offset: 0, padTo: 64 } }),
+    "fit of a CPU tensor": () =>
+      fit(keep(Tensor.fromTypedArray(new Uint8Array(5).fill(7))), { device, needs: { padTo: 64 } }),
   };
   for (const [what, make] of Object.entries(makers)) {
     poison();
@@ -233,7 +177,6 @@ export async function padding_shows_nothing_of_released_tensors(context) {
     if (what.startsWith("fit")) equal(bytes.length % 64, 0, `padTo of ${what}`);
     tensor.release();
   }
-  const odd = source.slice([1, 6]);
+  const odd = keep(source.slice([1, 6]));
   await throws(() => fit(odd, { copy: true }), "UnsupportedError", /multiple of 4/);
-  releaseAll(odd, source);
 }
