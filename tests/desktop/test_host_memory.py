@@ -3,8 +3,8 @@
 import contextlib
 import gc
 import mmap
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -306,15 +306,12 @@ def test_a_second_share_while_the_first_is_made(monkeypatch):
 def test_threads_share_one_memory():
     array, found = pages(), []
 
-    def work():
+    def work(_):
         with contextlib.suppress(dlw.CopyError):  # while it is made
             found.append(shared(array))
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
     assert found
     assert len({id(tensor.to_wgpu()) for tensor in found}) == 1
     for tensor in found:

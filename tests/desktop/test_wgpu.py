@@ -6,8 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
-import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -28,9 +27,6 @@ FILL = """
 @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
   x[id.x] = 7;
 }"""
-READ_UNIFORM = """
-@group(0) @binding(0) var<uniform> x: vec4f;
-@compute @workgroup_size(1) fn main() { _ = x; }"""
 
 
 def lent(device, values):
@@ -181,37 +177,6 @@ async def test_a_feature_that_there_is_not_is_named():
         await dlw.webgpu.request_device(features=["no-such-feature"])
 
 
-def test_a_binding_needs_the_bytes_that_the_shader_declares(device):
-    kernel = dlw.webgpu.Kernel(READ_UNIFORM)
-    with (
-        dlw.empty(3, "float32", device=device) as short,
-        pytest.raises(BufferError) as caught,
-    ):
-        kernel(short, workgroups=1)
-    assert "12 bytes, the shader's vec4f needs 16" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("flag", "use"),
-    [
-        ("COPY_DST", lambda tensor: tensor.write(np.zeros(4, "f4"))),
-        (
-            "UNIFORM",
-            lambda tensor: dlw.webgpu.Kernel(READ_UNIFORM)(tensor, workgroups=1),
-        ),
-    ],
-    ids=["COPY_DST", "UNIFORM"],
-)
-def test_missing_usages_are_named(flag, use, device):
-    flags = [it for it in ("STORAGE", "COPY_SRC", "COPY_DST", "UNIFORM") if it != flag]
-    buffer = make_buffer(device, 16, *flags)
-    with (
-        dlw.webgpu.from_wgpu(buffer, 4, "float32") as tensor,
-        pytest.raises(BufferError, match=rf"GPUBufferUsage\.{flag}; .*create it with"),
-    ):
-        use(tensor)
-
-
 async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
     lost = await dlw.webgpu.request_device(label="lost")
     with dlw.empty(4, device=lost) as tensor:
@@ -249,9 +214,18 @@ async def test_nothing_is_asked_of_a_device_that_is_known_to_be_lost():
 # --- what is missing ----------------------------------------------------------------------
 
 
-def ask(code, **environment):
-    """What a fresh Python says."""
-    command = [sys.executable, "-c", code]
+START = """
+import asyncio, sys
+sys.path[:0] = {path!r}
+{before}
+import dlpack_web as dlw
+"""
+
+
+def ask(code, before="", **environment):
+    """What a fresh Python says that imported dlpack_web, `before` that something else."""
+    start = START.format(path=sys.path, before=before)
+    command = [sys.executable, "-c", start + code]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -264,10 +238,6 @@ def ask(code, **environment):
 
 
 ASK = """
-import asyncio, sys
-sys.path[:0] = {path!r}
-{before}
-import dlpack_web as dlw
 try:
     asyncio.run(dlw.webgpu.request_device())
 except BufferError as error:
@@ -295,18 +265,18 @@ except BufferError as error:
     ids=["missing", "too old", "nameless"],
 )
 def test_what_to_install(before, words):
-    assert words in ask(ASK.format(path=sys.path, before=before))
+    assert words in ask(ASK, before)
 
 
 def test_a_newer_version_is_taken():
     before = "import wgpu; wgpu.__version__ = '1.2.3'"
-    assert "is needed" not in ask(ASK.format(path=sys.path, before=before))
+    assert "is needed" not in ask(ASK, before)
 
 
 def test_no_adapter_says_what_to_install():
     """WGPU_BACKEND_TYPE is wgpu-py's own; there is no Direct3D here."""
     said = ask(
-        ASK.format(path=sys.path, before=""),
+        ASK,
         WGPU_BACKEND_TYPE="D3D12",
         VK_DRIVER_FILES="/nowhere.json",
     )
@@ -315,10 +285,7 @@ def test_no_adapter_says_what_to_install():
 
 
 def test_importing_dlpack_web_imports_nothing_of_it():
-    said = ask(f"""
-import sys
-sys.path[:0] = {sys.path!r}
-import dlpack_web as dlw
+    said = ask("""
 with dlw.from_buffer(b"abc") as t:
     dlw.inspect()
     t.to_device("cpu").release()
@@ -364,31 +331,21 @@ def test_without_an_event_loop_awaiting_blocks(device):
 
 def test_threads_share_a_device(device):
     """Each sees its own elements, whoever lets go of them."""
-    errors = []
     handed = []
 
     def work(seed):
-        try:
-            for turn in range(30):
-                array = np.full((50, 40), seed * 100 + turn, "f8")
-                tensor = dlw.from_dlpack(array[::2, ::2]).to_device(
-                    device, dtype="float32"
-                )
-                assert (np.asarray(tensor) == array[::2, ::2]).all()
-                handed.append(tensor)
-                if len(handed) > 5:
-                    handed.pop(0).release()
-        except BaseException as error:  # noqa: BLE001 - told below
-            errors.append(error)
+        for turn in range(30):
+            array = np.full((50, 40), seed * 100 + turn, "f8")
+            tensor = dlw.from_dlpack(array[::2, ::2]).to_device(device, dtype="float32")
+            assert (np.asarray(tensor) == array[::2, ::2]).all()
+            handed.append(tensor)
+            if len(handed) > 5:
+                handed.pop(0).release()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     for tensor in handed:
         tensor.release()
-    assert errors == []
 
 
 def test_a_read_that_fails_keeps_no_holds(device):
@@ -419,14 +376,6 @@ def test_a_buffer_that_ends_within_a_word_says_how_to_mend_it(device):
         ),
     ):
         other.write(tensor)
-
-
-async def test_a_tensor_is_written_over_another_part_of_its_buffer(device):
-    with dlw.from_dlpack(np.arange(16, dtype="f4"), device=device) as whole:
-        with whole[4:8] as source, whole[8:12] as target:
-            target.write(source)
-        expected = [*range(8), 4, 5, 6, 7, *range(12, 16)]
-        assert (await whole.to_host()).tolist() == expected
 
 
 def test_no_elements_are_no_copy(device):
@@ -520,10 +469,8 @@ def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
 
 def test_a_thread_looks_after_idle_buffers():
     """That of its own accord, and the process ends without waiting for it."""
-    said = ask(f"""
-import asyncio, sys, time
-sys.path[:0] = {sys.path!r}
-import dlpack_web as dlw
+    said = ask("""
+import time
 device = asyncio.run(dlw.webgpu.request_device())
 from dlpack_web._backends.desktop import idle
 assert idle._IDLE_S == 10  # as in js/src/webgpu/buffers/pool.ts
@@ -563,10 +510,7 @@ def test_a_release_that_raises_spoils_nothing_else(device, monkeypatch):
 
 
 USES = """
-import asyncio, sys
-sys.path[:0] = {path!r}
 import numpy as np
-import dlpack_web as dlw
 
 KERNEL = dlw.webgpu.Kernel({fill!r})
 DATA = asyncio.run(dlw.save(None, dlw.from_buffer(b"abc"), format="npy"))
@@ -592,16 +536,13 @@ print("all")
 
 
 def test_a_program_that_asked_for_no_device_gets_one():
-    said = ask(USES.format(path=sys.path, fill=FILL))
+    said = ask(USES.format(fill=FILL))
     assert said.split() == ["all"]
 
 
 def test_a_buffer_of_a_device_that_is_not_registered():
     """No fresh device could be the buffer's."""
-    said = ask(f"""
-import sys
-sys.path[:0] = {sys.path!r}
-import dlpack_web as dlw
+    said = ask("""
 try:
     dlw.from_gpu_buffer(None, 3, "float32", device="webgpu")
 except BufferError as error:
@@ -613,10 +554,8 @@ print(dlw.webgpu.stats())
 
 
 def test_without_options_the_first_device_is_given_whoever_made_it():
-    said = ask(f"""
-import asyncio, sys, wgpu
-sys.path[:0] = {sys.path!r}
-import dlpack_web as dlw
+    said = ask("""
+import wgpu
 theirs = dlw.webgpu.use_device(wgpu.gpu.request_adapter_sync().request_device_sync())
 labelled = asyncio.run(dlw.webgpu.request_device(label="ours"))
 print(asyncio.run(dlw.webgpu.request_device()) == theirs != labelled)
@@ -625,10 +564,8 @@ print(asyncio.run(dlw.webgpu.request_device()) == theirs != labelled)
 
 
 def test_two_threads_that_request_a_device_get_one():
-    said = ask(f"""
-import asyncio, sys, threading
-sys.path[:0] = {sys.path!r}
-import dlpack_web as dlw
+    said = ask("""
+import threading
 found, barrier = [], threading.Barrier(4)
 def request():
     barrier.wait()
@@ -643,28 +580,11 @@ print(len(found), len(set(found)), len(dlw.webgpu.stats()))
 
 def test_a_fault_that_nobody_reads_is_told_at_the_end():
     said = ask(f"""
-import asyncio, sys
-sys.path[:0] = {sys.path!r}
-import dlpack_web as dlw
 t = dlw.empty(3, device=asyncio.run(dlw.webgpu.request_device()))
 k = dlw.webgpu.Kernel({FILL.replace("7", "wrong")!r}, label="unread")
 k(t)
 """)
     assert 'RuntimeWarning: compiling kernel "unread"' in said
-
-
-async def test_a_fault_that_nobody_reads_is_told_soon_where_a_loop_runs(device):
-    with warnings.catch_warnings(record=True) as told, dlw.empty(3, device=device) as t:
-        warnings.simplefilter("always")
-        kernel = dlw.webgpu.Kernel(FILL.replace("7", "wrong"), label="unread")
-        kernel(t)
-        for _ in range(600):
-            await asyncio.sleep(0.1)
-            if told:
-                break
-    assert [(each.category, each.filename) for each in told] == [
-        (RuntimeWarning, __file__)
-    ]
 
 
 @pytest.mark.parametrize(

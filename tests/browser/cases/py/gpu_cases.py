@@ -17,22 +17,11 @@ from gpu_world import (
 )
 
 import dlpack_web as dlw
-from dlpack_web._backends import default
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
 TABLE = json.loads((Path(__file__).parents[3] / "dtypes.json").read_text())
 NAMES = [entry["name"] for entry in TABLE] + ["float32x4", "float4_e2m1fnx2"]
-
-DOUBLE = """
-@group(0) @binding(0) var<storage, read> src: array<f32>;
-@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
-
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3u) {
-  if (id.x < arrayLength(&src)) { dst[id.x] = 2 * src[id.x]; }
-}
-"""
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (1,), (7,), (), (0, 4)], ids=str)
@@ -123,47 +112,6 @@ async def test_strided_array_arrives_packed():
             assert (await on_gpu.to_host() == view).all()
 
 
-async def test_kernel_computes_on_tensors():
-    array = np.arange(5, dtype=np.float32)
-    double = dlw.webgpu.Kernel(DOUBLE)
-    with (
-        dlw.from_dlpack(array).to_device("webgpu") as source,
-        dlw.empty(5, device="webgpu") as target,
-    ):
-        double(source, target, workgroups=1)
-        double(target, source)
-        assert (await source.to_host() == 4 * array).all()
-
-
-async def test_kernel_sees_the_logical_length():
-    """Buffers are padded; arrayLength() must not show it."""
-    count = dlw.webgpu.Kernel("""
-@group(0) @binding(0) var<storage, read> src: array<f32>;
-@group(0) @binding(1) var<storage, read_write> dst: array<u32>;
-@compute @workgroup_size(1) fn main() { dst[0] = arrayLength(&src); }
-""")
-    with (
-        dlw.empty(5, device="webgpu") as source,
-        dlw.empty(1, "uint32", device="webgpu") as target,
-    ):
-        count(source, target)
-        assert (await target.to_host())[0] == 5
-
-
-async def test_empty_on_webgpu_is_zero():
-    with dlw.empty((2, 3), "int32", device="webgpu") as tensor:
-        assert not (await tensor.to_host()).any()
-
-
-async def test_to_host_fills_out():
-    array = np.arange(12, dtype=np.int32).reshape(3, 4)
-    contiguous, strided = np.empty_like(array), np.empty((4, 3), np.int32).T
-    with dlw.from_dlpack(array).to_device("webgpu") as tensor:
-        for out in (contiguous, strided):
-            assert await tensor.to_host(out=out) is out
-            assert (out == array).all()
-
-
 async def test_several_readbacks_share_one_map():
     arrays = [np.full(n, n, np.float32) for n in (1, 100, 3000)]
     tensors = [dlw.from_dlpack(array).to_device("webgpu") for array in arrays]
@@ -188,14 +136,6 @@ async def test_upload_and_readback_copy_once():
     tensor.release()
     assert (up.copies, up.copied_bytes, up.map_async) == (1, 4000, 0)
     assert (down.copies, down.copied_bytes, down.map_async) == (1, 4000, 1)
-
-
-def test_asarray_blocks_where_python_may_wait():
-    assert default().can_block()
-    array = np.arange(6, dtype=np.int16).reshape(2, 3)
-    with dlw.from_dlpack(array).to_device("webgpu") as tensor:
-        assert (np.asarray(tensor) == array).all()
-        assert (np.from_dlpack(tensor, device="cpu") == array).all()
 
 
 def test_tasks_that_block_at_once_get_their_own():

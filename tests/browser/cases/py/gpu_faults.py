@@ -49,6 +49,14 @@ async def caught(promise):
     pytest.fail("nothing was raised")
 
 
+async def something(told):
+    """Waits for a warning: for a reader for a second, for a busy GPU longer."""
+    for _ in range(600):
+        await asyncio.sleep(0.1)
+        if told:
+            return
+
+
 async def test_ready_says_what_is_wrong_in_the_source():
     kernel = kernel_of("nonsense", label="mine")
     for _ in range(2):
@@ -69,6 +77,7 @@ async def test_the_line_of_the_call_is_named():
     with on_gpu() as tensor:
         kernel(tensor)  # also where it compiles, for this device
         line = here() - 1
+        await caught(tensor.to_host())
         error = await caught(tensor.to_host())
     assert (error.filename, error.lineno) == (__file__, line)
     assert str(error).endswith(f"called at {__file__}:{line}")
@@ -165,12 +174,7 @@ async def test_what_nobody_reads_is_a_warning_that_names_the_call():
             for _ in range(2):
                 kernel(tensor)
             line = here() - 1
-        for _ in range(
-            600
-        ):  # it waits for a reader for a second, a busy GPU for longer
-            await asyncio.sleep(0.1)
-            if told:
-                break
+        await something(told)
     assert len(told) == 1, [str(one.message) for one in told]
     (warning,) = told
     assert warning.category is RuntimeWarning
@@ -219,10 +223,7 @@ async def test_a_read_that_is_given_up_does_not_report():
         if not reading.cancelled():  # it had the error already
             assert reading.exception().label == "given up"
             return
-        for _ in range(600):
-            await asyncio.sleep(0.1)
-            if told:
-                break
+        await something(told)
     assert ['kernel "given up"' in str(one.message) for one in told] == [True]
 
 
@@ -251,8 +252,18 @@ def test_what_is_given_is_checked_at_the_call():
     with on_gpu() as tensor, on_gpu() as other:
         with pytest.raises(ValueError, match=r"it declares \(x\): 1, not"):
             kernel(tensor, other)
+        none = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() {}")
+        with pytest.raises(ValueError, match=r"it declares \(none\): 0, not 1"):
+            none(tensor, workgroups=1)
         with pytest.raises(TypeError, match="at least one tensor"):
             kernel()
+        with pytest.raises(TypeError, match="takes Tensors"):
+            kernel(np.zeros(4))
+        with (
+            dlw.empty(4) as host,
+            pytest.raises(BufferError, match=r"to_device\('webgpu'\)"),
+        ):
+            kernel(host)
         with pytest.raises(TypeError, match="numbers are for var<uniform>"):
             copying(tensor, 1.5)
     assert live() == before
@@ -264,6 +275,7 @@ def test_what_is_given_is_checked_at_the_call():
         ("f32", 0.5, 0.5),
         ("f32", True, 1),
         ("f32", np.float64(2), 2),
+        ("f32", float("inf"), np.inf),
         ("i32", np.int8(-3), -3),
         ("u32", 2**32 - 1, np.float32(2**32 - 1)),
         ("i32", 0.5, ValueError),

@@ -86,7 +86,33 @@ def test_numbers_that_do_not_fit():
             kernel(1.0, y, 1, 0, 0, workgroups=1)
 
 
-@pytest.mark.parametrize("kind", ["f32", "i32", "u32"])
+STRUCTURE = """
+struct Params { scale: f32, bias: vec2f, count: u32 }
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<uniform> params: Params;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < params.count) { x[id.x] = params.scale * x[id.x] + params.bias.y; }
+}
+"""
+
+
+async def test_a_structure_is_a_uniform_of_its_size():
+    kernel = dlw.webgpu.Kernel(STRUCTURE)
+    # WGSL's layout: scale at 0, bias at 8, count at 16; 24 bytes in all.
+    params = np.array([2, 0, 0, 10, 0, 0], "f4")
+    params.view("u4")[4] = 2
+    with (
+        upload([1, 2, 3]) as x,
+        dlw.from_dlpack(params.view("u1"), device="webgpu") as whole,
+        dlw.empty(16, "uint8", device="webgpu") as short,
+    ):
+        kernel(x, whole)
+        assert (await x.to_host()).tolist() == [12, 14, 3]
+        with pytest.raises(BufferError, match="16 bytes, the shader's Params needs 24"):
+            kernel(x, short)
+
+
+@pytest.mark.parametrize("kind", ["f32", "i32", "u32", "atomic<u32>"])
 @pytest.mark.parametrize(
     ("dtype", "fits", "instead"),
     [
@@ -104,15 +130,16 @@ def test_numbers_that_do_not_fit():
 def test_elements_are_of_the_shaders_type(dtype, fits, instead, kind):
     kernel = dlw.webgpu.Kernel(
         f"@group(0) @binding(0) var<storage, read_write> x: array<{kind}>;"
-        "@compute @workgroup_size(1) fn main() { x[0] = 1; }"
+        "@compute @workgroup_size(1) fn main() { _ = &x; }"
     )
+    value, kind = f"array<{kind}>", kind.removeprefix("atomic<").removesuffix(">")
     with dlw.empty(4, dtype, device="webgpu") as x:
-        if kind == fits:
-            kernel(x)
+        if kind == fits or ("atomic" in value and dtype == "int32"):
+            kernel(x, workgroups=1)
             return
         with pytest.raises(BufferError) as told:
-            kernel(x)
-    assert f"is {dtype}, the shader's array<{kind}> is of {kind}: " in str(told.value)
+            kernel(x, workgroups=1)
+    assert f"is {dtype}, the shader's {value} is of {kind}: " in str(told.value)
     if instead:
         assert f'upload it with dtype "{instead}"' in str(told.value)
 
@@ -130,13 +157,6 @@ def test_a_written_tensor_that_shares_its_last_word_is_named():
         ),
     ):
         kernel(part, workgroups=1)
-
-
-async def test_not_a_number_and_infinity_are_numbers():
-    kernel = dlw.webgpu.Kernel(SCALE)
-    with upload([1]) as x, upload([0]) as y:
-        kernel(x, y, float("inf"), 0, 0, workgroups=1)
-        assert (await y.to_host())[0] == np.inf
 
 
 async def test_offsets_that_cannot_be_bound_are_copied_on_the_gpu():
@@ -359,17 +379,6 @@ async def test_kernels_come_and_go_and_memory_grows():
         assert (await total.to_host() == 12).all()
 
 
-async def test_compile_errors_point_at_the_column():
-    source = ADD.replace("y[i] += x[i]", "y[i] += nonsense")
-    with upload([1]) as x, upload([1]) as y:
-        dlw.webgpu.Kernel(source)(x, y, workgroups=1)
-        with pytest.raises(BufferError, match="nonsense") as caught:
-            await y.to_host()
-    lines = str(caught.value).splitlines()
-    at = next(i for i, line in enumerate(lines) if line.strip() == "^")
-    assert lines[at - 1][lines[at].index("^") :].startswith("nonsense")
-
-
 @pytest.mark.parametrize(
     "end", ["\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"], ids=ascii
 )
@@ -472,8 +481,7 @@ async def test_default_device_has_the_adapters_limits():
 
 
 def test_synchronous_forms_read_back():
-    if not default().can_block():
-        pytest.skip("this browser has no JSPI")
+    assert default().can_block()
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     with upload(values) as tensor:
         for read in (

@@ -6,23 +6,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from gpu_elementwise import DTYPES, read, upload
 from gpu_world import callback, destroy, forget, has_feature, live, only_in_a_page
 
 import dlpack_web as dlw
 from dlpack_web.webgpu import ElementwiseKernel, ReductionKernel
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
-
-DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}
-
-
-def upload(values, dtype="float32"):
-    return dlw.from_dlpack(np.asarray(values, dtype), device="webgpu")
-
-
-async def read(tensor):
-    with tensor:
-        return await tensor.to_host()
 
 
 def total(type_="f32", **more):

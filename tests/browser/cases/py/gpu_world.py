@@ -17,7 +17,7 @@ import dlpack_web as dlw
 
 USAGE = {
     name: getattr(js.GPUBufferUsage, name)
-    for name in ("STORAGE", "COPY_SRC", "COPY_DST", "MAP_READ")
+    for name in ("STORAGE", "COPY_SRC", "COPY_DST", "UNIFORM", "MAP_READ")
 }
 
 
