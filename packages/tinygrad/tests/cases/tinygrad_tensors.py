@@ -82,11 +82,15 @@ def test_dtypes_that_numpy_lacks(name, theirs):
 
 
 def test_what_wgsl_lacks_is_named():
+    before = held()
     with upload([1.0, 2.0], "float64") as x:
         t = dlwt.from_dlpack(x)
-    assert dlwt.to_dlpack(t).dtype == "float64"
+    with dlwt.to_dlpack(t) as back:
+        assert back.dtype == "float64"
     with pytest.raises(TypeError, match="WGSL has no double: cast"):
         (t + 1).realize()
+    del t
+    assert held() == before
 
 
 def test_what_tinygrad_lacks_is_named():
