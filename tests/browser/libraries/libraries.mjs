@@ -113,6 +113,6 @@ export function model(op, type, inputs) {
 
 const join = (...parts) => parts.flat();
 const varint = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >> 7)]);
-const number = (id, n) => [id << 3, ...varint(n)];
-const field = (id, bytes) => [(id << 3) | 2, ...varint(bytes.length), ...bytes];
-const text = (id, string) => field(id, [...new TextEncoder().encode(string)]);
+export const number = (id, n) => [...varint(id << 3), ...varint(n)];
+export const field = (id, bytes) => [...varint((id << 3) | 2), ...varint(bytes.length), ...bytes];
+export const text = (id, string) => field(id, [...new TextEncoder().encode(string)]);

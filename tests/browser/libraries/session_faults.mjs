@@ -3,7 +3,7 @@
 import { fromOrt, toOrt, useDevice } from "/js/adapters/ort.js";
 import { equal, ok, Skip, throws } from "../cases/js/expect.mjs";
 import { upload } from "../cases/js/gpu.mjs";
-import { loadOrt, model } from "./libraries.mjs";
+import { field, loadOrt, model, number, text } from "./libraries.mjs";
 
 const BUILD = globalThis.ORT_BUILD ?? "ort.webgpu.bundle.min.mjs";
 /** The older backend in ort.all does not look whether a device has float16. */
@@ -16,10 +16,6 @@ const OF_RUN =
 const X = Float32Array.of(1, 2, 3, 4);
 
 // ONNX's field numbers: `y = float32(sin(float16(x)))`.
-const varint = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >> 7)]);
-const number = (id, n) => [...varint(id << 3), ...varint(n)];
-const field = (id, bytes) => [...varint((id << 3) | 2), ...varint(bytes.length), ...bytes];
-const text = (id, string) => field(id, [...new TextEncoder().encode(string)]);
 const value = (name) => [
   ...text(1, name),
   ...field(2, field(1, [...number(1, 1), ...field(2, field(1, text(2, "N")))])),

@@ -33,6 +33,18 @@ const once = (make) => (method) => {
   };
 };
 
+/** How many objects of a kind are destroyed while `block` runs. */
+async function destroyedBy({ prototype }, block) {
+  let count = 0;
+  const counting = (destroy) =>
+    function () {
+      count++;
+      destroy.call(this);
+    };
+  await instead(prototype, "destroy", counting, block);
+  return count;
+}
+
 const broken = () => {
   throw new DOMException("made to fail", "OperationError");
 };
@@ -139,13 +151,7 @@ export async function buffers_come_back_where_a_call_throws(context) {
   const { idleBytes } = stats();
   const empty = () => context.bridge.empty([5], "float32", { device });
   // An idle buffer that cannot be cleared is destroyed.
-  let destroyed = 0;
-  const counting = (destroy) =>
-    function () {
-      destroyed++;
-      destroy.call(this);
-    };
-  await instead(GPUBuffer.prototype, "destroy", counting, () =>
+  const destroyed = await destroyedBy(GPUBuffer, () =>
     instead(device.queue, "writeBuffer", once(broken), () =>
       throws(empty, "OperationError", /made to fail/),
     ),
@@ -211,13 +217,7 @@ export async function textures_that_fail_are_told_of_once_and_destroyed(context)
   await instead(device, "createTexture", once(useless), () =>
     throws(() => toTexture(picture), "DeviceError", /toTexture of/),
   );
-  let textures = 0;
-  const counting = (destroy) =>
-    function () {
-      textures++;
-      destroy.call(this);
-    };
-  await instead(GPUTexture.prototype, "destroy", counting, () =>
+  const textures = await destroyedBy(GPUTexture, () =>
     instead(device, "createCommandEncoder", once(broken), () =>
       throws(() => fromImage(device, new ImageData(2, 1)), "OperationError", /made to fail/),
     ),
@@ -241,13 +241,7 @@ export async function what_measuring_needs_is_told_of_once_and_destroyed(context
     ),
   );
   equal(told, []);
-  let destroyed = 0;
-  const counting = (destroy) =>
-    function () {
-      destroyed++;
-      destroy.call(this);
-    };
-  await instead(GPUQuerySet.prototype, "destroy", counting, () =>
+  const destroyed = await destroyedBy(GPUQuerySet, () =>
     instead(device, "createBuffer", once(broken), () =>
       throws(() => timed(device, () => {}), "OperationError", /made to fail/),
     ),
