@@ -16,6 +16,11 @@ def ran(options):
     )[0]
 
 
+def assigned(options, name, value):
+    setattr(options, name, value)
+    return getattr(options, name)
+
+
 SETTINGS = {
     "enable_cpu_mem_arena": False,
     "enable_mem_pattern": False,
@@ -35,12 +40,7 @@ SETTINGS = {
 for name, value in SETTINGS.items():
     options = ort.SessionOptions()
     check(f"{name}: default", getattr(options, name))
-
-    def changed():
-        setattr(options, name, value)
-        return getattr(options, name)
-
-    check(f"{name}: set", changed)
+    check(f"{name}: set", lambda: assigned(options, name, value))
     check(f"{name}: used", lambda: ran(options))
 
 for name in (
@@ -57,16 +57,31 @@ for name in (
 ):
     check(f"no option {name}", lambda: setattr(ort.SessionOptions(), name, 1))
     check(f"no option {name} to read", lambda: getattr(ort.SessionOptions(), name))
-for name, value in {
-    "intra_op_num_threads": "4",
-    "inter_op_num_threads": None,
-    "graph_optimization_level": "ORT_ENABLE_ALL",
-    "execution_mode": "parallel",
-    "logid": None,
-    "log_severity_level": 1.5,
-    "enable_mem_pattern": "no",
-}.items():
-    check(f"{name} of another type", lambda: setattr(ort.SessionOptions(), name, value))
+for name, value in [
+    ("intra_op_num_threads", "4"),
+    ("intra_op_num_threads", 2.0),
+    ("intra_op_num_threads", np.int64(3)),
+    ("intra_op_num_threads", True),
+    ("inter_op_num_threads", None),
+    ("graph_optimization_level", "ORT_ENABLE_ALL"),
+    ("graph_optimization_level", 99),
+    ("execution_mode", "parallel"),
+    ("execution_mode", 1),
+    ("logid", None),
+    ("logid", 5),
+    ("log_severity_level", 1.5),
+    ("enable_mem_pattern", "no"),
+    ("enable_mem_pattern", None),
+    ("enable_profiling", "x"),
+    ("use_deterministic_compute", 1),
+]:
+    check(
+        f"{name}: {value!r}", lambda: str(assigned(ort.SessionOptions(), name, value))
+    )
+for name, value in {"terminate": 1, "logid": 5, "log_severity_level": "a"}.items():
+    check(
+        f"run: {name}: {value!r}", lambda: str(assigned(ort.RunOptions(), name, value))
+    )
 
 options = ort.SessionOptions()
 check(
@@ -94,6 +109,7 @@ def fixed(extents):
 check("a fixed extent", lambda: fixed({"n": 2}))
 check("a fixed extent that differs", lambda: fixed({"n": 5}))
 check("an extent that is not there", lambda: fixed({"q": 5}))
+check("an extent of text", lambda: fixed({"n": "b"}))
 check(
     "an extent by denotation",
     lambda: ort.SessionOptions().add_free_dimension_override_by_denotation(
@@ -157,6 +173,7 @@ for name, value in {
 
     check(f"run: {name}: set", changed)
 check("run: no option", lambda: setattr(ort.RunOptions(), "timeout", 5))
+check("run: no entry", lambda: ort.RunOptions().get_run_config_entry("a"))
 check(
     "run: an entry",
     lambda: (lambda o: (o.add_run_config_entry("a", "b"), o.get_run_config_entry("a")))(
