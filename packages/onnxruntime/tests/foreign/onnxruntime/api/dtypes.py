@@ -98,25 +98,15 @@ check("objects", lambda: run(np.array([1.0, 2.0], dtype=object)))
 check("strings", lambda: run(np.array(["1.0"])))
 check("dates", lambda: run(np.array(["2020-01-01"], "datetime64[D]")))
 check("longdouble", lambda: run(base.astype(np.longdouble)))
-check("int64 for a list", lambda: sessions["int64"].run(None, {"x": [1, 2**40]})[0])
-check("bools for a list", lambda: sessions["bool"].run(None, {"x": [True, False]})[0])
-check("int64 of bools", lambda: sessions["int64"].run(None, {"x": np.array([True])}))
-check(
-    "int64 of uint8",
-    lambda: sessions["int64"].run(None, {"x": np.array([1], np.uint8)}),
-)
-check("int64 of float64", lambda: sessions["int64"].run(None, {"x": np.array([1.0])}))
-check(
-    "int32 of int64",
-    lambda: sessions["int32"].run(None, {"x": np.array([1], np.int64)}),
-)
-check(
-    "float16 of float32",
-    lambda: sessions["float16"].run(None, {"x": np.array([1], np.float32)}),
-)
-check(
-    "uint8 of int8", lambda: sessions["uint8"].run(None, {"x": np.array([1], np.int8)})
-)
-check(
-    "bool of uint8", lambda: sessions["bool"].run(None, {"x": np.array([1], np.uint8)})
-)
+for name, dtype, x in [
+    ("int64 for a list", "int64", [1, 2**40]),
+    ("bools for a list", "bool", [True, False]),
+    ("int64 of bools", "int64", np.array([True])),
+    ("int64 of uint8", "int64", np.array([1], np.uint8)),
+    ("int64 of float64", "int64", np.array([1.0])),
+    ("int32 of int64", "int32", np.array([1], np.int64)),
+    ("float16 of float32", "float16", np.array([1], np.float32)),
+    ("uint8 of int8", "uint8", np.array([1], np.int8)),
+    ("bool of uint8", "bool", np.array([1], np.uint8)),
+]:
+    check(name, lambda: sessions[dtype].run(None, {"x": x})[0])

@@ -10,6 +10,8 @@ X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=np.float32)
 Y = np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]], dtype=np.float32)
 session = onnxruntime.InferenceSession("named.onnx", providers=sys.argv[1:])
 OrtValue = onnxruntime.OrtValue
+of_array = OrtValue.ortvalue_from_numpy
+run_values = session.run_with_ort_values
 
 
 def bound(*outputs):
@@ -33,7 +35,7 @@ check("one output twice", lambda: run(bound("sum", "sum")))
 
 
 def with_values():
-    a, b = OrtValue.ortvalue_from_numpy(X), OrtValue.ortvalue_from_numpy(Y)
+    a, b = of_array(X), of_array(Y)
     binding = session.io_binding()
     for name, value in (("a", a), ("b", b)):
         binding.bind_input(
@@ -53,8 +55,8 @@ check("from addresses of OrtValues", with_values)
 
 def with_ort_values():
     binding = session.io_binding()
-    binding.bind_ortvalue_input("a", OrtValue.ortvalue_from_numpy(X))
-    binding.bind_ortvalue_input("b", OrtValue.ortvalue_from_numpy(Y))
+    binding.bind_ortvalue_input("a", of_array(X))
+    binding.bind_ortvalue_input("b", of_array(Y))
     target = OrtValue.ortvalue_from_shape_and_type([3, 2], np.float32)
     binding.bind_ortvalue_output("sum", target)
     session.run_with_iobinding(binding)
@@ -96,7 +98,7 @@ check("into an array", into_array)
 
 
 def again_and_again():
-    total = OrtValue.ortvalue_from_numpy(np.zeros((3, 2), np.float32))
+    total = of_array(np.zeros((3, 2), np.float32))
     for _ in range(5):
         binding = session.io_binding()
         binding.bind_ortvalue_input("a", total)
@@ -205,32 +207,19 @@ check("the session goes on", lambda: session.run(["sum"], {"a": X, "b": Y}))
 
 
 def with_dict():
-    values = {
-        "a": OrtValue.ortvalue_from_numpy(X),
-        "b": OrtValue.ortvalue_from_numpy(Y),
-    }
-    found = session.run_with_ort_values(["sum", "rest"], values)
+    values = {"a": of_array(X), "b": of_array(Y)}
+    found = run_values(["sum", "rest"], values)
     return [(each.shape(), each.numpy()) for each in found]
 
 
 check("run_with_ort_values", with_dict)
-values = {"a": OrtValue.ortvalue_from_numpy(X), "b": OrtValue.ortvalue_from_numpy(Y)}
+values = {"a": of_array(X), "b": of_array(Y)}
+check("run_with_ort_values: all", lambda: [v.numpy() for v in run_values(None, values)])
+check("run_with_ort_values: arrays", lambda: run_values(None, {"a": X, "b": Y}))
+check("run_with_ort_values: missing", lambda: run_values(None, {"a": values["a"]}))
+check("run_with_ort_values: name", lambda: run_values(["z"], values))
 check(
-    "run_with_ort_values: all",
-    lambda: [v.numpy() for v in session.run_with_ort_values(None, values)],
-)
-check(
-    "run_with_ort_values: arrays",
-    lambda: session.run_with_ort_values(None, {"a": X, "b": Y}),
-)
-check(
-    "run_with_ort_values: missing",
-    lambda: session.run_with_ort_values(None, {"a": values["a"]}),
-)
-check("run_with_ort_values: name", lambda: session.run_with_ort_values(["z"], values))
-check(
-    "run_with_ort_values: extra",
-    lambda: session.run_with_ort_values(None, values | {"q": values["a"]}),
+    "run_with_ort_values: extra", lambda: run_values(None, values | {"q": values["a"]})
 )
 check("run with OrtValues as feeds", lambda: session.run(["sum"], values))
 check("run with one OrtValue", lambda: session.run(["sum"], {"a": values["a"], "b": Y}))

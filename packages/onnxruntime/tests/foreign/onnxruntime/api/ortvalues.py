@@ -5,6 +5,8 @@ import onnxruntime
 from checks import check
 
 OrtValue = onnxruntime.OrtValue
+of_array = OrtValue.ortvalue_from_numpy
+of_shape = OrtValue.ortvalue_from_shape_and_type
 DTYPES = [
     np.float32,
     np.float64,
@@ -23,17 +25,17 @@ DTYPES = [
 for dtype in DTYPES:
     name = np.dtype(dtype).name
     a = (np.arange(6) % 2).reshape(2, 3).astype(dtype)
-    value = OrtValue.ortvalue_from_numpy(a)
+    value = of_array(a)
     check(f"{name}: data_type", value.data_type())
     check(f"{name}: element_type", value.element_type())
     check(f"{name}: bytes", value.tensor_size_in_bytes())
     check(f"{name}: numpy", value.numpy())
-    fresh = OrtValue.ortvalue_from_shape_and_type([2, 3], dtype)
+    fresh = of_shape([2, 3], dtype)
     fresh.update_inplace(1 - a if dtype != np.bool_ else ~a)
     check(f"{name}: written over", fresh.numpy())
     check(f"{name}: fresh data_type", fresh.data_type())
 
-value = OrtValue.ortvalue_from_numpy(np.zeros((2, 3), np.float32), "cpu", 0)
+value = of_array(np.zeros((2, 3), np.float32), "cpu", 0)
 check("shape", value.shape())
 check("device", value.device_name())
 check("is_tensor", value.is_tensor())
@@ -44,62 +46,34 @@ check("data_ptr is an int", isinstance(value.data_ptr(), int) and value.data_ptr
 check("proto type", str(value.data_type()))
 
 for shape in [[], [0], [1], [3, 0, 2], [2, 1, 2, 1, 2], (4,), [1, 1]]:
-    check(
-        f"{shape}: from shape",
-        lambda: OrtValue.ortvalue_from_shape_and_type(shape, np.float32).shape(),
-    )
-    check(
-        f"{shape}: numpy's",
-        lambda: OrtValue.ortvalue_from_numpy(np.ones(shape, np.float32)).numpy(),
-    )
+    check(f"{shape}: from shape", lambda: of_shape(shape, np.float32).shape())
+    check(f"{shape}: numpy's", lambda: of_array(np.ones(shape, np.float32)).numpy())
 
-check(
-    "number for a type",
-    lambda: OrtValue.ortvalue_from_shape_and_type([2], 7).data_type(),
-)
-check(
-    "dtype for a type",
-    lambda: OrtValue.ortvalue_from_shape_and_type([2], np.dtype("int64")).data_type(),
-)
-check("no such number", lambda: OrtValue.ortvalue_from_shape_and_type([2], 99))
-check(
-    "negative extent", lambda: OrtValue.ortvalue_from_shape_and_type([-1], np.float32)
-)
-check(
-    "a number for a shape", lambda: OrtValue.ortvalue_from_shape_and_type(3, np.float32)
-)
-check(
-    "no such device",
-    lambda: OrtValue.ortvalue_from_numpy(np.ones(1, np.float32), "nowhere", 0),
-)
-check("complex", lambda: OrtValue.ortvalue_from_numpy(np.ones(1, np.complex64)))
-check("objects", lambda: OrtValue.ortvalue_from_numpy(np.array([object()])))
-check("strings", lambda: OrtValue.ortvalue_from_numpy(np.array(["a", "b"])))
-check(
-    "dates",
-    lambda: OrtValue.ortvalue_from_numpy(np.array(["2020-01-01"], "datetime64[D]")),
-)
-check("a list", lambda: OrtValue.ortvalue_from_numpy([1.0, 2.0]))
-check("None", lambda: OrtValue.ortvalue_from_numpy(None))
-check("a number", lambda: OrtValue.ortvalue_from_numpy(1.0))
+check("number for a type", lambda: of_shape([2], 7).data_type())
+check("dtype for a type", lambda: of_shape([2], np.dtype("int64")).data_type())
+check("no such number", lambda: of_shape([2], 99))
+check("negative extent", lambda: of_shape([-1], np.float32))
+check("a number for a shape", lambda: of_shape(3, np.float32))
+check("no such device", lambda: of_array(np.ones(1, np.float32), "nowhere", 0))
+check("complex", lambda: of_array(np.ones(1, np.complex64)))
+check("objects", lambda: of_array(np.array([object()])))
+check("strings", lambda: of_array(np.array(["a", "b"])))
+check("dates", lambda: of_array(np.array(["2020-01-01"], "datetime64[D]")))
+check("a list", lambda: of_array([1.0, 2.0]))
+check("None", lambda: of_array(None))
+check("a number", lambda: of_array(1.0))
 
 base = np.arange(12, dtype=np.float32).reshape(3, 4)
-check("transposed", lambda: OrtValue.ortvalue_from_numpy(base.T).numpy())
-check("every second", lambda: OrtValue.ortvalue_from_numpy(base[:, ::2]).numpy())
-check("backwards", lambda: OrtValue.ortvalue_from_numpy(base[::-1]).numpy())
-check(
-    "Fortran's order",
-    lambda: OrtValue.ortvalue_from_numpy(np.asfortranarray(base)).numpy(),
-)
-check(
-    "of the other byte order",
-    lambda: OrtValue.ortvalue_from_numpy(base.astype(">f4")).numpy().tolist(),
-)
+check("transposed", lambda: of_array(base.T).numpy())
+check("every second", lambda: of_array(base[:, ::2]).numpy())
+check("backwards", lambda: of_array(base[::-1]).numpy())
+check("Fortran's order", lambda: of_array(np.asfortranarray(base)).numpy())
+check("of the other byte order", lambda: of_array(base.astype(">f4")).numpy().tolist())
 frozen = base.copy()
 frozen.flags.writeable = False
-check("read-only", lambda: OrtValue.ortvalue_from_numpy(frozen).numpy())
+check("read-only", lambda: of_array(frozen).numpy())
 
-target = OrtValue.ortvalue_from_numpy(np.zeros((3, 4), np.float32))
+target = of_array(np.zeros((3, 4), np.float32))
 check("update", lambda: target.update_inplace(base))
 check("updated", target.numpy())
 check("update of another shape", lambda: target.update_inplace(base.reshape(4, 3)))
@@ -112,7 +86,7 @@ check("update of None", lambda: target.update_inplace(None))
 
 
 def numpy_is_a_copy():
-    made = OrtValue.ortvalue_from_numpy(base.copy())
+    made = of_array(base.copy())
     view = made.numpy()
     view[:] = -1
     return made.numpy()
@@ -123,7 +97,7 @@ check("writing to numpy()", numpy_is_a_copy)
 
 def source_is_shared():
     source = np.zeros(3, np.float32)
-    made = OrtValue.ortvalue_from_numpy(source)
+    made = of_array(source)
     source[:] = 5
     return made.numpy()
 
@@ -132,14 +106,12 @@ check("writing to the source", source_is_shared)
 
 
 def source_is_gone():
-    made = OrtValue.ortvalue_from_numpy(np.arange(1000, dtype=np.float32))
+    made = of_array(np.arange(1000, dtype=np.float32))
     return float(made.numpy().sum())
 
 
 check("a source that nothing else holds", source_is_gone)
-check(
-    "numpy() of numpy()", lambda: OrtValue.ortvalue_from_numpy(target.numpy()).shape()
-)
+check("numpy() of numpy()", lambda: of_array(target.numpy()).shape())
 check("no arguments", lambda: OrtValue())
 check("no such attribute", lambda: target.nothing)
 
