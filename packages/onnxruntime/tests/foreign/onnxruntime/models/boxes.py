@@ -36,17 +36,19 @@ def prepared(canvas):
 canvas, scale, top, left = letterbox(picture)
 blob = prepared(canvas)
 check("blob", blob)
-(output,) = session.run(None, {image_input.name: blob})
+
+
+def run(images):
+    return session.run(None, {image_input.name: images})
+
+
+(output,) = run(blob)
 check("output", output)
 check(
     "transposed view as an input",
-    lambda: session.run(
-        None, {image_input.name: (canvas[None] / np.float32(255)).transpose(0, 3, 1, 2)}
-    )[0],
+    lambda: run((canvas[None] / np.float32(255)).transpose(0, 3, 1, 2))[0],
 )
-check(
-    "reversed channels", lambda: session.run(None, {image_input.name: blob[:, ::-1]})[0]
-)
+check("reversed channels", lambda: run(blob[:, ::-1])[0])
 
 
 def iou(box, others):
@@ -89,24 +91,10 @@ for overlap in (0.1, 0.7):
     check(f"boxes with overlap {overlap}", lambda: len(found(output, 0.4, overlap)[0]))
 check("best of each kind", np.squeeze(output)[4:].argmax(axis=1).tolist())
 second = np.load("pictures.npz")["pictures"][1]
-check(
-    "another picture",
-    lambda: session.run(None, {image_input.name: prepared(letterbox(second)[0])})[0],
-)
-check(
-    "uint8",
-    lambda: session.run(None, {image_input.name: canvas[None].transpose(0, 3, 1, 2)}),
-)
-check("doubles", lambda: session.run(None, {image_input.name: blob.astype(np.float64)}))
-check(
-    "a batch of two",
-    lambda: session.run(None, {image_input.name: np.concatenate([blob, blob])}),
-)
-check("without a batch", lambda: session.run(None, {image_input.name: blob[0]}))
-check(
-    "channels last",
-    lambda: session.run(None, {image_input.name: blob.transpose(0, 2, 3, 1)}),
-)
-check(
-    "another size", lambda: session.run(None, {image_input.name: blob[:, :, :32, :32]})
-)
+check("another picture", lambda: run(prepared(letterbox(second)[0]))[0])
+check("uint8", lambda: run(canvas[None].transpose(0, 3, 1, 2)))
+check("doubles", lambda: run(blob.astype(np.float64)))
+check("a batch of two", lambda: run(np.concatenate([blob, blob])))
+check("without a batch", lambda: run(blob[0]))
+check("channels last", lambda: run(blob.transpose(0, 2, 3, 1)))
+check("another size", lambda: run(blob[:, :, :32, :32]))

@@ -27,18 +27,20 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def run(batch, outputs=None):
+    return session.run(outputs, {name: batch})
+
+
+def logits_of(batch):
+    return run(batch, ["logits"])[0]
+
+
 for i, image in enumerate(images):
-    check(
-        f"picture {i}: logits",
-        lambda: session.run(["logits"], {name: prepared(image)})[0],
-    )
-    check(
-        f"picture {i}: best",
-        lambda: int(session.run(None, {name: prepared(image)})[0].argmax()),
-    )
+    check(f"picture {i}: logits", lambda: logits_of(prepared(image)))
+    check(f"picture {i}: best", lambda: int(run(prepared(image))[0].argmax()))
 
     def top3():
-        logits = session.run(["logits"], {name: prepared(image)})[0][0]
+        logits = logits_of(prepared(image))[0]
         order = np.argsort(logits)[::-1][:3]
         return [(int(k), float(softmax(logits)[k])) for k in order]
 
@@ -46,79 +48,51 @@ for i, image in enumerate(images):
     check(
         f"picture {i}: softmax in NumPy",
         lambda: np.allclose(
-            *(lambda o: (softmax(o[0]), o[1]))(
-                session.run(None, {name: prepared(image)})
-            ),
-            atol=1e-5,
+            *(lambda o: (softmax(o[0]), o[1]))(run(prepared(image))), atol=1e-5
         ),
     )
+first = images[0]
 for kind in ("NEAREST", "BILINEAR", "BICUBIC", "LANCZOS", "BOX"):
-    check(
-        f"resized by {kind}",
-        lambda: session.run(
-            None, {name: prepared(images[0], 32, Image.Resampling[kind])}
-        )[0],
-        close=1e-3,
-    )
-check(
-    "mirrored",
-    lambda: session.run(None, {name: prepared(ImageOps.mirror(images[0]))})[0],
-)
-check(
-    "rotated",
-    lambda: session.run(None, {name: prepared(images[0].rotate(90, expand=True))})[0],
-)
-check("grey", lambda: session.run(None, {name: prepared(images[0].convert("L"))})[0])
-check(
-    "with alpha",
-    lambda: session.run(None, {name: prepared(images[0].convert("RGBA"))})[0],
-)
-check(
-    "center crop",
-    lambda: session.run(None, {name: prepared(ImageOps.fit(images[0], (40, 40)))})[0],
-)
+    by = Image.Resampling[kind]
+    check(f"resized by {kind}", lambda: run(prepared(first, 32, by))[0], close=1e-3)
+for change, changed in {
+    "mirrored": ImageOps.mirror(first),
+    "rotated": first.rotate(90, expand=True),
+    "grey": first.convert("L"),
+    "with alpha": first.convert("RGBA"),
+    "center crop": ImageOps.fit(first, (40, 40)),
+}.items():
+    check(change, lambda: run(prepared(changed))[0])
 
 
 def through_png():
     file = io.BytesIO()
     images[1].save(file, "PNG")
     file.seek(0)
-    return session.run(["logits"], {name: prepared(Image.open(file))})[0]
+    return logits_of(prepared(Image.open(file)))
 
 
 check("through a PNG file", through_png)
 batch = np.concatenate([prepared(i) for i in images])
-check("a batch", lambda: session.run(["probabilities"], {name: batch})[0])
+check("a batch", lambda: run(batch, ["probabilities"])[0])
 check(
     "a batch is its pictures",
     lambda: np.allclose(
-        session.run(["logits"], {name: batch})[0],
-        np.concatenate([session.run(["logits"], {name: b[None]})[0] for b in batch]),
-        atol=1e-5,
+        logits_of(batch), np.concatenate([logits_of(b[None]) for b in batch]), atol=1e-5
     ),
 )
 for n in (0, 1, 3, 8):
-    check(
-        f"a batch of {n}",
-        lambda: session.run(None, {name: np.resize(batch, (n, 3, 32, 32))})[1],
-    )
-check("doubles", lambda: session.run(None, {name: batch / np.float64(1)}))
-check("uint8", lambda: session.run(None, {name: (batch > 0).astype(np.uint8)}))
-check("a picture", lambda: session.run(None, {name: images[0]}))
-check("channels last", lambda: session.run(None, {name: batch.transpose(0, 2, 3, 1)}))
-check(
-    "not contiguous",
-    lambda: session.run(
-        ["logits"],
-        {name: np.ascontiguousarray(batch.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)},
-    )[0],
-)
+    check(f"a batch of {n}", lambda: run(np.resize(batch, (n, 3, 32, 32)))[1])
+check("doubles", lambda: run(batch / np.float64(1)))
+check("uint8", lambda: run((batch > 0).astype(np.uint8)))
+check("a picture", lambda: run(images[0]))
+check("channels last", lambda: run(batch.transpose(0, 2, 3, 1)))
+last = np.ascontiguousarray(batch.transpose(0, 2, 3, 1))
+check("not contiguous", lambda: logits_of(last.transpose(0, 3, 1, 2)))
 names = eval(session.get_modelmeta().custom_metadata_map["names"])
 check("names of kinds", names)
 check(
     "name of the best",
-    lambda: [
-        names[int(k)] for k in session.run(["logits"], {name: batch})[0].argmax(axis=1)
-    ],
+    lambda: [names[int(k)] for k in logits_of(batch).argmax(axis=1)],
 )
 check("stride", int(session.get_modelmeta().custom_metadata_map["stride"]))

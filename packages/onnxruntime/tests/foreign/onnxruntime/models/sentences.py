@@ -105,32 +105,23 @@ for i, sentence in enumerate(sentences):
     check(f"sentence {i} as in the batch", as_in_the_batch)
 
 pairs = tokenizer.batch(["is it a cat?", "we fly"], ["it is a dog.", "they run slow"])
-check("pairs", lambda: session.run(None, pairs)[0])
-check(
-    "int32 ids",
-    lambda: session.run(
-        None, {k: v.astype(np.int32).astype(np.int64) for k, v in batch.items()}
-    )[0],
-)
-check("lists", lambda: session.run(None, {k: v.tolist() for k, v in batch.items()})[0])
-check(
-    "an extra input",
-    lambda: session.run(None, {**batch, "position_ids": batch["input_ids"]}),
-)
-check("one input missing", lambda: session.run(None, {k: batch[k] for k in wanted[:2]}))
-check(
-    "floats as ids",
-    lambda: session.run(None, {k: v.astype(np.float32) for k, v in batch.items()}),
-)
-check(
-    "a mask of bools",
-    lambda: session.run(None, {**batch, "attention_mask": batch["attention_mask"] > 0}),
-)
-check(
-    "one sentence without a batch",
-    lambda: session.run(None, {k: v[0] for k, v in batch.items()}),
-)
-check(
-    "a token that is not there",
-    lambda: session.run(None, {**batch, "input_ids": batch["input_ids"] + 1000}),
-)
+
+
+def run(feeds):
+    return session.run(None, feeds)
+
+
+def each(change):
+    return {k: change(v) for k, v in batch.items()}
+
+
+check("pairs", lambda: run(pairs)[0])
+check("int32 ids", lambda: run(each(lambda v: v.astype(np.int32).astype(np.int64)))[0])
+check("lists", lambda: run(each(np.ndarray.tolist))[0])
+ids, mask = batch["input_ids"], batch["attention_mask"]
+check("an extra input", lambda: run({**batch, "position_ids": ids}))
+check("one input missing", lambda: run({k: batch[k] for k in wanted[:2]}))
+check("floats as ids", lambda: run(each(lambda v: v.astype(np.float32))))
+check("a mask of bools", lambda: run({**batch, "attention_mask": mask > 0}))
+check("one sentence without a batch", lambda: run(each(lambda v: v[0])))
+check("a token that is not there", lambda: run({**batch, "input_ids": ids + 1000}))

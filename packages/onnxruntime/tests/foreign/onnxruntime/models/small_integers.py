@@ -17,51 +17,30 @@ for shape in [(1, 3, 8, 8), (2, 3, 5, 7), (1, 3, 1, 1), (4, 3, 16, 4)]:
         lambda: session.run(["features"], {"image": image})[0],
         close=0.051,
     )
-check(
-    "saturated",
-    lambda: session.run(["y"], {"image": np.full((1, 3, 4, 4), 1e6, np.float32)})[0],
-)
-check(
-    "negative",
-    lambda: session.run(["y"], {"image": np.full((1, 3, 4, 4), -5, np.float32)})[0],
-)
-check(
-    "zeros",
-    lambda: session.run(["y"], {"image": np.zeros((1, 3, 4, 4), np.float32)})[0],
-)
-check("uint8", lambda: session.run(["y"], {"image": np.zeros((1, 3, 4, 4), np.uint8)}))
-check(
-    "dtype",
-    lambda: str(
-        session.run(["y"], {"image": np.zeros((1, 3, 4, 4), np.float32)})[0].dtype
-    ),
-)
+
+
+def of_pixels(value, dtype=np.float32):
+    return session.run(["y"], {"image": np.full((1, 3, 4, 4), value, dtype)})
+
+
+for name, value in {"saturated": 1e6, "negative": -5, "zeros": 0}.items():
+    check(name, lambda: of_pixels(value)[0])
+check("uint8", lambda: of_pixels(0, np.uint8))
+check("dtype", lambda: str(of_pixels(0)[0].dtype))
 quantised = ort.InferenceSession("quantised.onnx", providers=sys.argv[1:])
 pixels = np.load("digits.npz")["pixels"]
-check(
-    "digits",
-    lambda: quantised.run(["logits"], {"pixels": pixels})[0].argmax(axis=1).tolist(),
-)
-check(
-    "one digit",
-    lambda: (
-        quantised.run(["logits"], {"pixels": pixels[:1]})[0].argmax(axis=1).tolist()
-    ),
-)
+
+
+def digits(session, pixels, outputs=None):
+    return session.run(outputs, {"pixels": pixels})[0].argmax(axis=1).tolist()
+
+
+check("digits", lambda: digits(quantised, pixels, ["logits"]))
+check("one digit", lambda: digits(quantised, pixels[:1], ["logits"]))
 half = ort.InferenceSession("float16.onnx", providers=["CPUExecutionProvider"])
 check("halves: types", [half.get_inputs()[0].type, half.get_outputs()[0].type])
-check(
-    "halves: digits",
-    lambda: (
-        half.run(None, {"pixels": pixels.astype(np.float16)})[0].argmax(axis=1).tolist()
-    ),
-)
-check(
-    "halves: dtype",
-    lambda: str(half.run(None, {"pixels": pixels.astype(np.float16)})[0].dtype),
-)
+halves = pixels.astype(np.float16)
+check("halves: digits", lambda: digits(half, halves))
+check("halves: dtype", lambda: str(half.run(None, {"pixels": halves})[0].dtype))
 check("halves: float32", lambda: half.run(None, {"pixels": pixels}))
-check(
-    "halves: a list",
-    lambda: half.run(None, {"pixels": pixels.tolist()})[0].argmax(axis=1).tolist(),
-)
+check("halves: a list", lambda: digits(half, pixels.tolist()))
