@@ -11,6 +11,12 @@ from checks import check
 
 P = sys.argv[1:]
 x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
+
+
+def total_of(session, a, b=x):
+    return float(session.run(["sum"], {"a": a, "b": b})[0].sum())
+
+
 first = ort.InferenceSession("named.onnx", providers=P)
 second = ort.InferenceSession("dynamic.onnx", providers=P)
 
@@ -23,19 +29,14 @@ def chained():
 check("one after the other", chained)
 check("in turns", lambda: [float(chained().sum()) for _ in range(5)])
 same = [ort.InferenceSession("named.onnx", providers=P) for _ in range(4)]
-check(
-    "four of one model",
-    lambda: [
-        float(s.run(["sum"], {"a": x * i, "b": x})[0].sum()) for i, s in enumerate(same)
-    ],
-)
+check("four of one model", lambda: [total_of(s, x * i) for i, s in enumerate(same)])
 
 
 def dropped():
     totals = []
     for i in range(10):
         session = ort.InferenceSession("named.onnx", providers=P)
-        totals.append(float(session.run(["sum"], {"a": x + i, "b": x})[0].sum()))
+        totals.append(total_of(session, x + i))
         del session
         gc.collect()
     return totals
@@ -69,24 +70,15 @@ def binding_outlives():
 
 
 check("a bound result outlives its session", binding_outlives)
-check(
-    "values of one session for another",
-    lambda: second.run_with_ort_values(
-        ["distances"],
-        dict(
-            zip(
-                "ab",
-                first.run_with_ort_values(
-                    ["sum", "rest"],
-                    {
-                        "a": ort.OrtValue.ortvalue_from_numpy(x),
-                        "b": ort.OrtValue.ortvalue_from_numpy(x),
-                    },
-                ),
-            )
-        ),
-    )[0].numpy(),
-)
+
+
+def handed_on():
+    value = ort.OrtValue.ortvalue_from_numpy(x)
+    values = first.run_with_ort_values(["sum", "rest"], {"a": value, "b": value})
+    return second.run_with_ort_values(["distances"], dict(zip("ab", values)))[0].numpy()
+
+
+check("values of one session for another", handed_on)
 check(
     "a binding of another session",
     lambda: second.run_with_iobinding(first.io_binding()),
@@ -103,22 +95,14 @@ check(
     "a list comprehension",
     lambda: [first.run(None, {"a": r[None], "b": r[None]})[0].tolist() for r in x],
 )
-check(
-    "map",
-    lambda: list(
-        map(
-            lambda r: float(first.run(["sum"], {"a": r[None], "b": r[None]})[0].sum()),
-            x,
-        )
-    ),
-)
+check("map", lambda: list(map(lambda r: total_of(first, r[None], r[None]), x)))
 
 
 def in_threads():
     found = {}
 
     def work(i):
-        found[i] = float(first.run(["sum"], {"a": x * i, "b": x})[0].sum())
+        found[i] = total_of(first, x * i)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -130,12 +114,7 @@ def in_threads():
 
 def in_pool():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return list(
-            pool.map(
-                lambda i: float(first.run(["sum"], {"a": x * i, "b": x})[0].sum()),
-                range(4),
-            )
-        )
+        return list(pool.map(lambda i: total_of(first, x * i), range(4)))
 
 
 check("threads", in_threads)

@@ -17,10 +17,12 @@ P = sys.argv[1:]
 x = np.arange(4, dtype=np.float32).reshape(2, 2)
 
 
+def summed(session):
+    return session.run(["sum"], {"a": x, "b": x})[0]
+
+
 def ran(source, **options):
-    return ort.InferenceSession(source, providers=P, **options).run(
-        ["sum"], {"a": x, "b": x}
-    )[0]
+    return summed(ort.InferenceSession(source, providers=P, **options))
 
 
 data = Path("named.onnx").read_bytes()
@@ -34,12 +36,8 @@ check("a bytearray", lambda: ran(bytearray(data)))
 check("a memoryview", lambda: ran(memoryview(data)))
 check("a BytesIO's value", lambda: ran(io.BytesIO(data).getvalue()))
 check("a BytesIO", lambda: ran(io.BytesIO(data)))
-check(
-    "by name",
-    lambda: ort.InferenceSession(path_or_bytes="named.onnx", providers=P).run(
-        ["sum"], {"a": x, "b": x}
-    )[0],
-)
+named = ort.InferenceSession(path_or_bytes="named.onnx", providers=P)
+check("by name", lambda: summed(named))
 
 
 class Named(os.PathLike):
@@ -68,7 +66,7 @@ def removed():
     shutil.copy("named.onnx", path)
     session = ort.InferenceSession(path, providers=P)
     path.unlink()
-    return session.run(["sum"], {"a": x, "b": x})[0]
+    return summed(session)
 
 
 check("a file that is removed", removed)
@@ -105,10 +103,8 @@ def elsewhere(*names):
     return str(there / "external.onnx")
 
 
-check(
-    "external: another folder",
-    lambda: digits(elsewhere("external.onnx", "external.bin")),
-)
+both = "external.onnx", "external.bin"
+check("external: another folder", lambda: digits(elsewhere(*both)))
 check("external: without its file", lambda: digits(elsewhere("external.onnx")))
 
 
@@ -147,21 +143,19 @@ class Pickled:
         self.__init__(state["source"])
 
     def run(self):
-        return self.session.run(["sum"], {"a": x, "b": x})[0]
+        return summed(self.session)
 
 
-check(
-    "pickled by its path",
-    lambda: pickle.loads(pickle.dumps(Pickled("named.onnx"))).run(),
-)
-check("pickled by its bytes", lambda: pickle.loads(pickle.dumps(Pickled(data))).run())
+def again(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+check("pickled by its path", lambda: again(Pickled("named.onnx")).run())
+check("pickled by its bytes", lambda: again(Pickled(data)).run())
 check("copied by its path", lambda: copy.copy(Pickled("named.onnx")).run())
 session = ort.InferenceSession("named.onnx", providers=P)
 check("a session pickled", lambda: pickle.dumps(session))
 check("a session copied deeply", lambda: copy.deepcopy(session))
-check(
-    "a run's results pickled",
-    lambda: pickle.loads(pickle.dumps(session.run(["sum"], {"a": x, "b": x})))[0],
-)
+check("a run's results pickled", lambda: again([summed(session)])[0])
 check("an input pickled", lambda: pickle.dumps(session.get_inputs()[0]))
 check("an OrtValue pickled", lambda: pickle.dumps(ort.OrtValue.ortvalue_from_numpy(x)))
