@@ -183,8 +183,9 @@ test("members of Tensor, Bridge and Kernel", () => {
   ]);
 });
 
-test("errors are told apart by class and by name", () => {
+test("errors are told apart by class, and by the name with which other copies know them", () => {
   for (const [name, parent] of [
+    ["DLPackError", "DLPackError"],
     ["ReleasedError", "DLPackError"],
     ["DeviceError", "DLPackError"],
     ["DeviceLostError", "DeviceError"],
@@ -196,6 +197,8 @@ test("errors are told apart by class and by name", () => {
     const error = new library[name]("what", { cause, given: 1, device: "cpu" });
     assert.ok(error instanceof library[parent]);
     assert.ok(error instanceof Error);
+    assert.ok(error instanceof library.DLPackError);
     assert.deepEqual([error.name, error.cause, error.given], [name, cause, 1]);
+    assert.equal(Object.hasOwn(new library[name]("alone", {}), "cause"), false);
   }
 });

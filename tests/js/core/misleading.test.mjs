@@ -1,11 +1,11 @@
 // Wrong lines that people write, and the words that the error must have; the Python of the same rows runs in
-// tests/native/tensor/test_misleading.py.
+// tests/native/tensor/test_misleading.py, which says what a row has.
 // Looks inside: the rows name readers that the public names reach with a file or a GPU alone.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { adapters } from "../../../js/dist/adapters/all.js";
-import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import { dtypeOfDescr } from "../../../js/dist/open/dtypes.js";
 import { helpFor } from "../../../js/dist/webgpu/errors/compiling.js";
 import { formula } from "../../../js/dist/webgpu/formulas/formulas.js";
@@ -50,6 +50,7 @@ const scope = {
 
 for (const row of ROWS.filter(({ js }) => js)) {
   test(`${row.js} gets an answer`, async () => {
+    const before = liveTensors();
     const t = Tensor.fromTypedArray(new Float32Array(6), { shape: [2, 3] });
     const g = Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32" });
     const run = (binding, source = `@group(0) @binding(0) ${binding};`) =>
@@ -62,13 +63,16 @@ for (const row of ROWS.filter(({ js }) => js)) {
     });
     const names = { ...scope, t, g, run, k, e };
     const line = new Function(...Object.keys(names), `return (async () => ${row.js})()`);
-    const answer = await line(...Object.values(names)).then(
+    const { name, message } = await line(...Object.values(names)).then(
       () => assert.fail("no error"),
-      (error) => error.message,
+      (error) => error,
     );
-    for (const word of row.say) assert.ok(answer.includes(word), answer);
-    if (row.not) assert.ok(!answer.includes(row.not), answer);
+    if (row.error) assert.equal(name, [row.error].flat().at(-1));
+    if (row.is) assert.equal(message, row.is);
+    for (const word of row.say ?? []) assert.ok(message.includes(word), message);
+    if (row.not) assert.ok(!message.includes(row.not), message);
     t.release();
     g.release();
+    if (row.error) assert.equal(liveTensors(), before);
   });
 }

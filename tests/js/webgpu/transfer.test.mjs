@@ -119,6 +119,15 @@ for (const count of [1, 2, 3, 5, 7, 17]) {
   });
 }
 
+test("elements that end within a byte are uploaded without their neighbours", () => {
+  const { device, log } = fakeGPU();
+  const cpu = Tensor.fromTypedArray(Uint8Array.of(255, 255), { dtype: "uint4", shape: [3] });
+  const gpu = cpu.to(device);
+  assert.deepEqual([...log.buffers[0].bytes.subarray(0, 4)], [255, 15, 0, 0]);
+  gpu.release();
+  cpu.release();
+});
+
 test("resizable memory is copied through a fixed array", async () => {
   const { device } = fakeGPU();
   const resizable = new Uint8Array(new ArrayBuffer(11, { maxByteLength: 64 }), 1, 10);

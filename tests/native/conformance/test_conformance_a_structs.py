@@ -8,6 +8,7 @@ from forge import (
     IS_COPIED,
     READ_ONLY,
     SUBBYTE_PADDED,
+    WEBGPU,
     DLTensor,
     Forged,
     Legacy,
@@ -28,17 +29,72 @@ def exported(x, **keywords):
     return versioned(dlw.from_dlpack(x).__dlpack__(**keywords))
 
 
-def refuse(message, **fields):
-    """The forged struct is refused, and its capsule's destructor frees it, once."""
-    producer = Forged(**fields)
+#: Structs that are refused: the rule, what the error says, what the struct says.
+REFUSED = [
+    (4, r"unsupported dtype .* of DLPack 1\.3 are", {"minor": 99, "code": 19}),
+    *(
+        (9, f"dimensions {ndim}: 0 to 64", {"ndim": ndim})
+        for ndim in (-1, 65, 2**31 - 1, -(2**31))
+    ),
+    (16, "address space", {"ndim": 3, "shape": (HUGE, HUGE, 0), "strides": None}),
+    (21, "not aligned to 4 bytes", {"byte_offset": 2}),
+    (22, "address space", {"shape": (HUGE, HUGE), "strides": None}),
+    (22, "address space", {"shape": (HUGE, 1)}),
+    (22, "address space", {"strides": (HUGE, 1)}),
+    (22, "address space", {"strides": (-HUGE, 1)}),
+    (22, "address space", {"shape": (2**31, 2**31), "strides": (0, 0)}),
+    (
+        22,
+        "address space",
+        {"shape": (2**45,), "ndim": 1, "lanes": 65535, "strides": (0,)},
+    ),
+    (22, "address space", {"byte_offset": 2**64 - 4}),
+    (22, "address space", {"byte_offset": 2**63}),
+    (22, "shape", {"shape": None}),
+    (22, "shape", {"shape": (2, -3)}),
+    (22, "NULL", {"data": None}),
+    (25, "lanes 0", {"lanes": 0}),
+    *(
+        (rule, rf"dtype \(code {code}, bits {bits}", {"code": code, "bits": bits})
+        for rule, code, *widths in (
+            (24, 15, 4, 8),
+            (24, 16, 4),
+            (24, 17, 6, 8),
+            (24, 7, 4),
+            (24, 14, 16),
+            (26, 3, 64),
+            (27, 0, 11, 0, 128),
+            (27, 2, 8, 128),
+            (27, 200, 8),
+            (28, 6, 1, 16),
+            (29, 5, 16),
+            (29, 18, 16, 64),
+        )
+        for bits in widths
+    ),
+    *(
+        (90, rf"unsupported device \w+ \(type {kind}, id 2\)", {"device_type": kind})
+        for kind in (-7, 0)
+    ),
+    # The message has DLPack's name, of a kind that there is.
+    *(
+        (119, rf"device {name} \(type {kind}, id 2\)", {"device_type": kind})
+        for kind, name in (
+            dict.fromkeys(range(1, 24), "unknown")
+            | {kind.value: kind.name for kind in dlw.DLDeviceType}
+        ).items()
+        if kind != WEBGPU and not dlw.Device(kind, 2).is_host
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "message", "fields"), REFUSED, ids=str)
+def test_structs_that_are_refused(rule, message, fields):
+    """And the capsule's destructor frees each, once."""
+    producer = Forged(**{"device_id": 2, **fields} if rule in (90, 119) else fields)
     with pytest.raises(BufferError, match=message):
         dlw.from_dlpack(producer)
     assert producer.deleted == 1
-
-
-def test_rule_001_version_is_ours():
-    struct = exported(np.zeros(2))
-    assert (struct.major, struct.minor) == (1, 3)
 
 
 @pytest.mark.parametrize("major", [0, 2, 9])
@@ -54,7 +110,6 @@ def test_rule_002_003_foreign_major_is_not_looked_into(major):
 
 def test_rule_004_larger_minor_is_accepted():
     assert dlw.from_dlpack(Forged(minor=99)).dtype == "float32"
-    refuse(r"unsupported dtype .* of DLPack 1\.3 are", minor=99, code=19)
 
 
 def test_rule_005_unknown_flags_are_ignored():
@@ -83,7 +138,7 @@ def test_rule_007_upper_flags_survive_clearing_a_lower_one():
         assert tensor.read_only == bool(flags & READ_ONLY)
 
 
-def test_rule_008_layout_is_that_of_the_machine():
+def test_rule_008_023_layout_is_that_of_the_machine():
     """The C core asserts the numbers; here: ctypes, which follows the header's order."""
     narrow = ctypes.sizeof(ctypes.c_void_p) == 4
     assert ctypes.sizeof(DLTensor) == (40 if narrow else 48)
@@ -91,12 +146,8 @@ def test_rule_008_layout_is_that_of_the_machine():
     assert ctypes.sizeof(Versioned) == (64 if narrow else 80)
     assert Versioned.dl_tensor.offset == (24 if narrow else 32)
     struct = exported(np.arange(6, dtype=np.int16).reshape(2, 3)).dl_tensor
+    assert (struct.device_type, struct.device_id) == (1, 0)
     assert (struct.ndim, struct.code, struct.bits, struct.lanes) == (2, 0, 16, 1)
-
-
-@pytest.mark.parametrize("ndim", [-1, 65, 2**31 - 1, -(2**31)])
-def test_rule_009_ndim_is_checked(ndim):
-    refuse(f"dimensions {ndim}: 0 to 64", ndim=ndim)
 
 
 def test_rule_010_zero_dimensions_need_no_shape():
@@ -169,10 +220,6 @@ def test_rule_016_017_empty_tensors_have_null_and_no_strides_that_matter():
         assert memoryview(tensor).contiguous
 
 
-def test_rule_016_zero_extent_hides_no_overflow():
-    refuse("address space", ndim=3, shape=(HUGE, HUGE, 0), strides=None)
-
-
 def test_rule_018_byte_offset_moves_element_0():
     with dlw.from_dlpack(Forged(byte_offset=4, shape=(1, 2))) as tensor:
         assert tensor.byte_offset == 0  # What is handed on starts at its data.
@@ -213,38 +260,10 @@ def test_rule_021_misaligned_data_is_refused():
         with pytest.raises(BufferError, match=r"not aligned to 4 bytes.*x\.copy\(\)"):
             make(array)
     assert dlw.from_dlpack(array, copy=True).shape == (2,)
-    refuse("not aligned to 4 bytes", byte_offset=2)
     # Complex numbers are pairs: what a part needs is enough.
     assert (
         dlw.from_dlpack(Forged(code=5, bits=64, byte_offset=4, shape=(1, 1))).size == 1
     )
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"shape": (HUGE, HUGE), "strides": None},
-        {"shape": (HUGE, 1)},
-        {"strides": (HUGE, 1)},
-        {"strides": (-HUGE, 1)},
-        {"shape": (2**31, 2**31), "strides": (0, 0)},
-        {"shape": (2**45,), "ndim": 1, "lanes": 65535, "strides": (0,)},
-        {"byte_offset": 2**64 - 4},
-        {"byte_offset": 2**63},
-    ],
-    ids=str,
-)
-def test_rule_022_sizes_are_checked_against_the_address_space(fields):
-    refuse("address space", **fields)
-
-
-@pytest.mark.parametrize("fields", [{"shape": None}, {"shape": (2, -3)}], ids=str)
-def test_rule_022_shapes_are_checked(fields):
-    refuse("shape", **fields)
-
-
-def test_rule_022_missing_memory_is_refused():
-    refuse("NULL", data=None)
 
 
 def test_rule_022_bytes_are_elements_times_bits_times_lanes():
@@ -256,11 +275,6 @@ def test_rule_022_bytes_are_elements_times_bits_times_lanes():
         assert tensor.nbytes == 4_000_000
 
 
-def test_rule_023_cpu_is_device_0():
-    struct = exported(np.zeros(2)).dl_tensor
-    assert (struct.device_type, struct.device_id) == (1, 0)
-
-
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_rule_024_sub_byte_elements_begin_at_the_lowest_bit(bits):
     """The first element is in the lowest bits of the first byte."""
@@ -270,13 +284,6 @@ def test_rule_024_sub_byte_elements_begin_at_the_lowest_bit(bits):
     assert list(dlw.from_dlpack(producer).numpy().tobytes()) == expected
 
 
-@pytest.mark.parametrize(
-    ("code", "bits"), [(15, 4), (15, 8), (16, 4), (17, 6), (17, 8), (7, 4), (14, 16)]
-)
-def test_rule_024_small_floats_have_their_width(code, bits):
-    refuse(rf"code {code}, bits {bits}", code=code, bits=bits)
-
-
 def test_rule_025_lanes_are_vectors_and_nothing_else():
     """We have vector types: an element of two lanes is not two elements."""
     with dlw.from_dlpack(Forged(lanes=2, shape=(1, 3))) as tensor:
@@ -284,8 +291,3 @@ def test_rule_025_lanes_are_vectors_and_nothing_else():
         assert exported(tensor).dl_tensor.lanes == 2
         with pytest.raises(BufferError, match="no format for float32x2"):
             memoryview(tensor)
-    refuse("lanes 0", lanes=0)
-
-
-def test_rule_026_opaque_handles_are_not_exchanged():
-    refuse("code 3", code=3, bits=64)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from bridge import borrow, error_kind
 from conftest import needs_new_numpy
-from forge import Forged, Legacy, Recorder, Versioned, legacy, versioned
+from forge import Forged, Recorder, legacy, versioned
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -180,11 +180,13 @@ def test_rule_116_buffers_of_any_rank_stay_in_place():
     """More axes than there is room for at first."""
     most = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
     for ndim in (0, 1, 5, 6, 7, 8, 20, 32, most):
-        array = np.zeros((1,) * ndim, np.uint8)
-        tensor = dlw.from_buffer(array)
-        assert (tensor.ndim, tensor.shape) == (ndim, (1,) * ndim)
-        assert memoryview(tensor).ndim == ndim
-        tensor.release()
+        shape = (1,) * (ndim - 1) + (3,) * (ndim > 0)
+        array = np.arange(np.prod(shape, dtype=int), dtype="u1").reshape(shape)
+        for make in (dlw.from_buffer, dlw.from_dlpack):
+            with make(array) as tensor:
+                assert (tensor.ndim, tensor.shape) == (ndim, shape)
+                assert memoryview(tensor).ndim == ndim
+                np.testing.assert_array_equal(np.asarray(tensor), array)
 
 
 # --- 117: what has to come through ----------------------------------------------------------
@@ -379,14 +381,6 @@ def test_rule_118_capsules_of_what_was_read_only():
         dlw.from_dlpack(capsule)
 
 
-@pytest.mark.parametrize("flavour", [Versioned, Legacy])
-def test_rule_118_the_producer_is_let_go_at_once(flavour):
-    producer = Forged(flavour=flavour)
-    with dlw.from_dlpack(producer.__dlpack__(), copy=True) as tensor:
-        assert producer.deleted == 1
-        assert np.asarray(tensor)[1, 2] == 5
-
-
 def misaligned(kind="<f8", by=1):
     memory = np.zeros(100, np.uint8)
     array = memory[by : by + 80].view(kind)
@@ -417,25 +411,6 @@ def test_rule_118_misaligned_memory_is_written_from():
         assert np.asarray(tensor).tolist() == array[::-1].tolist()
         narrow.write(array[::2], convert=True)
         assert np.asarray(narrow).tolist() == array[::2].tolist()
-
-
-def test_rule_118_a_producers_own_copy_may_be_misaligned():
-    """IS_COPIED, and still nothing that could be viewed: one more copy."""
-    producer = Forged(flags=2)
-    producer.managed.dl_tensor.byte_offset = 1
-    producer.managed.dl_tensor.shape[0] = 1
-    with dlw.from_dlpack(producer, copy=True) as tensor:
-        assert producer.deleted == 1
-        assert tensor.shape == (1, 3)
-
-
-def test_rule_118_a_copy_on_a_gpu_is_taken_as_it_is():
-    """Its data is a handle: that of an odd one is not misaligned."""
-    producer = Forged(device_type=15, data=7, flags=2)
-    with dlw.from_dlpack(producer, copy=True) as tensor:
-        assert str(tensor.device) == "webgpu:0"
-        assert producer.deleted == 0
-    assert producer.deleted == 1
 
 
 # --- 119: all memory that the CPU can read ----------------------------------------------------
@@ -490,18 +465,6 @@ def test_rule_119_host_memory_is_host_memory(device):
     del struct, exported, capsule
     gc.collect()
     tensor.release()
-    assert producer.deleted == 1
-
-
-@pytest.mark.parametrize("kind", sorted(set(range(2, 24)) - {3, 11, 13, 15, 20}))
-def test_rule_119_memory_of_devices_is_not(kind):
-    """The message has DLPack's name, of a kind that there is."""
-    producer = Forged(device_type=kind, device_id=2)
-    name = next((x.name for x in dlw.DLDeviceType if x == kind), "unknown")
-    with pytest.raises(
-        BufferError, match=rf"unsupported device {name} \(type {kind}, id 2\)"
-    ):
-        dlw.from_dlpack(producer)
     assert producer.deleted == 1
 
 

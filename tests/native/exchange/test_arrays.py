@@ -1,9 +1,7 @@
 """Shapes, strides and memory of arrays, in and out."""
 
-import array as python_array
 import ctypes
 import re
-import zlib
 
 import numpy as np
 import pytest
@@ -57,29 +55,16 @@ def test_layout_survives_the_round_trip(layout, make):
 
 
 def test_copy_is_writable_and_fresh(layout):
-    with dlw.from_dlpack(layout, copy=True) as tensor:
-        back = np.asarray(tensor)
+    tensor = dlw.from_dlpack(layout)
+    capsule = tensor.__dlpack__(max_version=(1, 0), copy=True)
+    own = dlw.from_dlpack(capsule)  # our own packing, where this may use NumPy's:
+    for copy in (dlw.from_dlpack(layout, copy=True), own):
+        back = np.asarray(copy)
         np.testing.assert_array_equal(back, layout)
         assert back.flags.writeable
         assert not np.shares_memory(back, layout)
-        assert not tensor.read_only
-
-
-def test_own_export_with_copy_is_packed(layout):
-    """Our own packing, where the test above may use NumPy's."""
-    tensor = dlw.from_dlpack(layout)
-    capsule = tensor.__dlpack__(max_version=(1, 0), copy=True)
-    with dlw.from_dlpack(capsule) as copy:
-        np.testing.assert_array_equal(np.asarray(copy), layout)
-        assert np.asarray(copy).flags.c_contiguous
-
-
-@pytest.mark.parametrize("code", ["u1", "u2", "f4", "f8", "c16"])
-def test_packing_every_item_size(code):
-    array = np.arange(7 * 5 * 3).reshape(7, 5, 3).astype(code)
-    for view in (array[::2, ::-1], array.T, array[:, 1, ::2], array[3]):
-        capsule = dlw.from_dlpack(view).__dlpack__(max_version=(1, 0), copy=True)
-        np.testing.assert_array_equal(np.asarray(dlw.from_dlpack(capsule)), view)
+        assert not copy.read_only
+    assert np.asarray(own).flags.c_contiguous
 
 
 def test_writes_are_seen_on_both_sides():
@@ -100,28 +85,6 @@ def test_read_only_stays_read_only():
         assert memoryview(tensor).readonly
 
 
-def test_bytes_are_read_only_and_bytearray_is_not():
-    assert dlw.from_buffer(b"abc").read_only
-    with dlw.from_buffer(bytearray(b"abc")) as tensor:
-        assert not tensor.read_only
-        assert (tensor.dtype, tensor.shape) == ("uint8", (3,))
-
-
-def test_array_module_is_borrowed():
-    values = python_array.array("d", [1.5, 2.5])
-    with dlw.from_buffer(values) as tensor:
-        assert tensor.dtype == "float64"
-        memoryview(tensor)[0] = 9.0
-    assert values[0] == 9.0
-
-
-def test_borrowed_buffer_is_pinned():
-    data = bytearray(4)
-    with dlw.from_buffer(data), pytest.raises(BufferError):
-        data.append(1)
-    data.append(1)
-
-
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "complex32", "int4"])
 def test_what_a_subclass_refuses_is_refused(kind):
     """Also of dtypes that NumPy itself does not export."""
@@ -140,16 +103,6 @@ def test_what_a_subclass_refuses_is_refused(kind):
             dlw.from_dlpack(array.view(Refusing), copy=copy)
         dlw.from_dlpack(array.view(Plain), copy=copy).release()
     dlw.from_buffer(array.view(Refusing)).release()  # which asks its buffer
-
-
-@pytest.mark.parametrize("ndim", [1, 5, 32, 64])
-def test_many_dimensions(ndim):
-    if ndim > 32 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
-        pytest.skip("this NumPy stops at 32 dimensions")
-    array = np.arange(2).reshape((1,) * (ndim - 1) + (2,))
-    with dlw.from_dlpack(array) as tensor:
-        assert tensor.ndim == ndim
-        np.testing.assert_array_equal(np.asarray(tensor), array)
 
 
 @pytest.mark.parametrize(
@@ -190,13 +143,6 @@ def test_empty_refuses_too_many_dimensions():
         dlw.empty((1,) * 65)
 
 
-def test_contiguity_is_what_the_consumer_asks_for():
-    transposed = dlw.from_buffer(BASE.T)
-    assert bytes(memoryview(transposed).tobytes()) == BASE.T.tobytes()
-    with pytest.raises(BufferError, match="contiguous"):
-        zlib.crc32(transposed)  # asks for PyBUF_SIMPLE
-
-
 def test_array_method_honours_copy():
     array = np.arange(3)
     tensor = dlw.from_dlpack(array)
@@ -206,13 +152,6 @@ def test_array_method_honours_copy():
         tensor.__array__(np.float32, copy=False)
     with pytest.raises(dlw.CopyError, match="unpacking int4 makes a copy"):
         dlw.empty(8, "int4").__array__(copy=False)
-
-
-def test_to_device_on_the_cpu():
-    array = np.arange(3)
-    tensor = dlw.from_dlpack(array)
-    assert np.shares_memory(tensor.to_device("cpu").numpy(), array)
-    assert not np.shares_memory(tensor.to_device("cpu", copy=True).numpy(), array)
 
 
 def test_ctypes_arrays_have_no_strides_and_are_row_major():
@@ -338,6 +277,7 @@ def test_lanes_are_no_axis_where_there_are_64():
     ones = [1] * 64
     producer = Forged(ndim=64, shape=ones, strides=ones, lanes=2)
     with dlw.from_dlpack(producer) as tensor:
+        assert tensor.shape == tensor.strides == tuple(ones)
         with pytest.raises(BufferError, match="at most 64 axes"):
             tensor.numpy()
         assert "at most 64 axes" in tensor._repr_html_()
@@ -348,6 +288,8 @@ def test_to_device_takes_the_array_apis_stream():
     with dlw.from_dlpack(BASE) as tensor:
         with tensor.to_device("cpu", stream=None) as same:
             assert np.shares_memory(same.numpy(), BASE)
+        with tensor.to_device("cpu", copy=True) as copy:
+            assert not np.shares_memory(copy.numpy(), BASE)
         for stream in (0, 1, "default"):
             with pytest.raises(ValueError, match=rf"must be None, not {stream!r}: the"):
                 tensor.to_device("cpu", stream=stream)

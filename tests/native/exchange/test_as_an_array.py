@@ -116,13 +116,6 @@ def test_single_integers_are_indices_as_in_numpy(single):
             range(single)
 
 
-@pytest.mark.parametrize("key", [True, np.True_, np.array(True)])
-def test_booleans_are_no_indices(t, key):
-    """NumPy makes a new axis of them; the booleans of older ones are integers, too."""
-    with pytest.raises(TypeError, match=r"for a copy use t\.numpy\(\)"):
-        t[key]
-
-
 class Key:
     """A mask, or a list of places, of a library that has `__index__` for it."""
 
@@ -238,16 +231,12 @@ def test_iteration_is_over_views(t, matrix):
     first, *_ = matrix
     assert np.shares_memory(first.numpy(), matrix.numpy())
     assert all(each.shape == () for each in t)
-    with dlw.empty(()) as scalar, pytest.raises(TypeError, match="without dimensions"):
-        iter(scalar)  # at once: libraries ask so whether it can be iterated
-
-
-def test_sorting_and_comparing_name_numpy(t, matrix):
-    for use in (sorted, sum, max, min, lambda x: 3 in x):
-        with pytest.raises(TypeError, match=NOT_SUPPORTED):
-            use(t)
-    with pytest.raises(TypeError, match=NOT_SUPPORTED):
-        list(matrix).index(2)
+    assert (len(t), len(matrix)) == (6, 2)
+    with dlw.empty(()) as scalar:
+        with pytest.raises(TypeError, match="without dimensions"):
+            iter(scalar)  # at once: libraries ask so whether it can be iterated
+        with pytest.raises(TypeError, match="len"):
+            len(scalar)
 
 
 @pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float64", "complex128"])
@@ -349,61 +338,6 @@ def test_what_json_takes(t):
         json.dumps(t)
 
 
-@pytest.mark.parametrize(
-    "use", [copy.copy, copy.deepcopy, pickle.dumps, lambda x: copy.deepcopy([x])]
-)
-def test_copying_and_pickling_name_the_way(t, use):
-    with pytest.raises(TypeError, match=r"t\.numpy\(\), or dlw\.from_dlpack\(t, copy"):
-        use(t)
-
-
-def test_elements_are_written_in_other_ways(t):
-    with pytest.raises(TypeError, match=r"t\.write\(x\).*np\.asarray"):
-        t[0] = 1
-    with pytest.raises(TypeError, match="does not support item deletion"):
-        del t[0]
-    with pytest.raises(BufferError, match=r"shape and dtype must be the same$"):
-        t.write(A.astype("float32"))
-    with pytest.raises(BufferError, match=r"must be the same$"):
-        t.write(B)
-
-
-def test_one_tuple_is_taken(t, matrix):
-    with pytest.raises(TypeError, match=r"use t\.reshape\(\(2, 3\)\)"):
-        t.reshape(2, 3)
-    with pytest.raises(TypeError, match=r"use t\.permute_dims\(\(1, 0\)\)"):
-        matrix.permute_dims(1, 0)
-    with pytest.raises(TypeError, match=r"name such as.*empty\(\(2, 3\)\)"):
-        dlw.empty(2, 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("T", r"t\.permute_dims"),
-        ("tolist", r"t\.numpy\(\)\.tolist\(\)"),
-        ("sum", r"np\.asarray\(t\)"),
-        ("flags", r"np\.asarray\(t\)\.flags"),
-        ("cpu", r"to_device\('cpu'\)"),
-        ("requires_grad", "no gradient"),
-        ("close", r"t\.release\(\)"),
-        ("_hasna", r"pandas .* np\.asarray\(t\)"),
-        ("foo", r"no attribute 'foo'$"),
-    ],
-)
-def test_attributes_of_arrays_name_the_way(t, name, words):
-    with pytest.raises(AttributeError, match=words):
-        getattr(t, name)
-    assert not hasattr(t, name)
-
-
-@pytest.mark.parametrize("name", ["copy", "flatten", "ravel", "T", "astype", "view"])
-def test_what_libraries_call_on_arrays_names_the_array(t, name):
-    """Where a library calls it, a view is of no use."""
-    with pytest.raises(AttributeError, match=rf"np\.asarray\(t\)\.{name}$"):
-        getattr(t, name)
-
-
 def test_strides_are_no_array_of_bytes(matrix):
     """ndarray.strides count bytes: what is computed with ours would be of other elements."""
     strides = matrix.strides
@@ -474,15 +408,6 @@ def test_to_host_is_a_coroutine(t):
     reading = t.to_host()
     assert asyncio.iscoroutine(reading)
     reading.close()
-
-
-@pytest.mark.parametrize("x", [A, [1], {}, None, 1.5])
-def test_to_host_of_what_is_no_tensor_says_what_to_do(t, x):
-    kind = type(x).__name__
-    with pytest.raises(
-        TypeError, match=rf"takes Tensors, not an? {kind}: .*from_dlpack"
-    ):
-        dlw.to_host(t, x)
 
 
 # --- what is no array -----------------------------------------------------------------------
@@ -557,24 +482,13 @@ def test_attribute_errors_of_producers_stay_theirs():
 # --- dtypes ---------------------------------------------------------------------------------
 
 
-def test_dtypes_equal_what_means_the_same(t):
-    for same in ("float64", np.float64, np.dtype("float64"), float, t.dtype):
-        assert t.dtype == same
-        assert same == t.dtype
-        assert not operator.ne(t.dtype, same)
-    for other in ("float32", np.float32, np.dtype(">f8"), int, None, 3, object()):
-        assert t.dtype != other
-        assert other != t.dtype
-        assert not operator.eq(t.dtype, other)
-    assert t.dtype in (np.float32, np.float64)
-    assert {t.dtype: 1}["float64"] == 1
-
-
-def test_types_are_numpys(dtype):
-    found = dlw.DType(dtype["name"]).type
+def test_types_and_kinds_are_numpys(dtype):
+    found, kind = dlw.DType(dtype["name"]).type, dlw.DType(dtype["name"]).kind
     if dtype["numpy"] == "numpy":
         assert found is np.dtype(dtype["name"]).type
+        assert kind == np.dtype(dtype["name"]).kind
     else:
+        assert kind == "V"
         with dlw.empty(1, dtype["name"]) as t:
             assert found is t.numpy().dtype.type
     assert issubclass(found, np.generic)
@@ -585,11 +499,6 @@ def test_dtypes_can_be_copied_and_pickled(t):
         for again in (copy.deepcopy(dtype), pickle.loads(pickle.dumps(dtype))):
             assert type(again) is dlw.DType
             assert (again, again.lanes, again.bits) == (dtype, dtype.lanes, dtype.bits)
-
-
-def test_kinds_are_numpys(dtype):
-    np_dtype = dtype["numpy"] == "numpy" and np.dtype(dtype["name"])
-    assert dlw.DType(dtype["name"]).kind == (np_dtype.kind if np_dtype else "V")
 
 
 def test_attributes_of_numpys_dtypes_name_it(t):

@@ -4,10 +4,12 @@ import subprocess
 import textwrap
 import threading
 import weakref
+from operator import attrgetter, methodcaller
 
 import numpy as np
 import pytest
 from conftest import needs_new_numpy
+from forge import Forged
 
 import dlpack_web as dlw
 
@@ -22,8 +24,9 @@ def array():
 
 
 @pytest.mark.parametrize("make", [dlw.from_dlpack, dlw.from_buffer])
-def test_tensor_keeps_the_array_alive(make):
-    array = np.arange(6.0).view(Array)
+@pytest.mark.parametrize("kind", [np.ndarray, Array])
+def test_tensor_keeps_the_array_alive(make, kind):
+    array = np.arange(6.0).view(kind)
     alive = weakref.ref(array)
     tensor = make(array)
     del array
@@ -49,25 +52,38 @@ def test_exports_outlive_the_tensor(export):
     assert alive() is None
 
 
-def test_everything_after_release_is_refused(array):
-    tensor = dlw.from_dlpack(array)
+FACTS = "shape strides dtype device byte_offset padded read_only _dtype _owner"
+FACTS = [attrgetter(name) for name in FACTS.split()]
+USES = [
+    *map(methodcaller, ("numpy", "__dlpack__", "__dlpack_device__", "__enter__")),
+    lambda t: t.to_device("cpu"),
+    lambda t: t[0],
+    lambda t: t.reshape(6),
+    len,
+    memoryview,
+    dlw.from_dlpack,
+]
+
+
+@pytest.mark.parametrize(
+    ("x", "way"),
+    [
+        (np.zeros((2, 3)), "make a new one"),
+        (Forged(device_type=15, data=7), "upload the elements again"),
+    ],
+    ids=["cpu", "webgpu"],
+)
+def test_everything_after_release_is_refused(x, way):
+    tensor = dlw.from_dlpack(x)
+    for fact in FACTS:
+        fact(tensor)
     tensor.release()
     assert tensor.released
     assert repr(tensor) == "Tensor(released)"
-    for use in (
-        lambda: tensor.shape,
-        lambda: tensor.dtype,
-        lambda: tensor.device,
-        lambda: tensor.numpy(),
-        lambda: tensor.__dlpack__(),
-        lambda: tensor.__dlpack_device__(),
-        lambda: tensor.to_device("cpu"),
-        lambda: memoryview(tensor),
-        lambda: dlw.from_dlpack(tensor),
-        lambda: tensor.__enter__(),
-    ):
-        with pytest.raises(dlw.ReleasedError, match="released; make a new one"):
-            use()
+    assert issubclass(dlw.ReleasedError, BufferError)
+    for use in (*FACTS, *USES):
+        with pytest.raises(dlw.ReleasedError, match=f"was released; {way}"):
+            use(tensor)
     tensor.release()
 
 

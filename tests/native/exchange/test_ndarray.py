@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import warnings
-import weakref
 from pathlib import Path
 
 import numpy as np
@@ -243,18 +242,6 @@ def test_one_reference_is_held_for_as_long_as_the_tensor(make):
         del info
         gc.collect()
         assert sys.getrefcount(refused) == before
-
-
-@pytest.mark.parametrize("make", [dlw.from_dlpack, dlw.from_buffer])
-def test_an_array_is_kept_alive(make):
-    array = np.arange(4, dtype=np.int32)
-    gone = weakref.ref(array)
-    tensor = make(array)
-    del array
-    assert memoryview(tensor).tolist() == [0, 1, 2, 3]
-    assert gone() is not None
-    tensor.release()
-    assert gone() is None
 
 
 def test_what_happens_to_the_array_later_does_not_reach_the_tensor():

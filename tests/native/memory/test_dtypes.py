@@ -1,6 +1,7 @@
 """Every dtype of tests/dtypes.json, in and out."""
 
 import ctypes
+import operator
 import sys
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def test_numpy_dtype_round_trips_without_a_copy(np_row, make):
         assert tensor.dtype == np_row["name"]
         assert tensor.itemsize == np_row["itemsize"]
         assert tensor.nbytes == array.nbytes
+        struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+        for field in ("code", "bits", "lanes"):
+            assert getattr(struct, field) == np_row[field]
         for back in (np.asarray(tensor), np.from_dlpack(tensor), tensor.numpy()):
             assert back.dtype == array.dtype
             assert back.ctypes.data == array.ctypes.data
@@ -92,31 +96,26 @@ def test_a_dtype_is_compared_with_anything():
         pass
 
     class Named:
-        name = __name__ = "float32"
+        name = __name__ = "float64"
 
-    class Float32DType(Named):
+    class Float64DType(Named):
         pass
 
-    dtype = dlw.DType("float32")
-    for same in ("float32", np.float32, np.dtype("f4"), Float32DType()):
+    dtype = dlw.DType("float64")
+    for same in ("float64", np.float64, np.dtype("f8"), float, dtype, Float64DType()):
         assert dtype == same
-        assert not dtype != same  # noqa: SIM202 - another operator
-        assert dtype != np.float64
-    others = [
-        Path("float32"),
-        Named(),
-        Hostile(),
-        HostileDType(),
-        OfHostileKind(),
-        None,
-        1,
-        [],
-        "float64",
-    ]
-    for other in others:
+        assert same == dtype
+        assert not operator.ne(dtype, same)
+    hostile = [Hostile(), HostileDType(), OfHostileKind()]
+    others = [Path("float64"), Named(), None, 3, [], object(), int]
+    others += ["float32", np.float32, np.dtype(">f8")]
+    for other in (*hostile, *others):
         assert dtype != other
-        assert not dtype == other  # noqa: SIM201 - another operator
-    assert dtype in ("a", Path("float32"), Hostile(), np.float32)
+        assert not operator.eq(dtype, other)
+    for other in others:
+        assert other != dtype
+    assert dtype in ("a", Path("float64"), Hostile(), np.float64)
+    assert {dtype: 1}["float64"] == 1
 
 
 def test_empty_has_dtype_and_alignment(dtype):

@@ -141,18 +141,6 @@ def test_bits_behind_packed_elements_show_nothing_of_others():
 AXES = 64
 
 
-def exported_as(ndim):
-    return {"ndim": ndim, "shape": (1,) * ndim, "strides": (1,) * ndim}
-
-
-def test_64_axes_are_taken_and_65_refused_from_a_capsule():
-    with dlw.from_dlpack(Forged(**exported_as(AXES))) as tensor:
-        assert tensor.shape == (1,) * AXES
-        assert tensor.strides == (1,) * AXES
-    with pytest.raises(BufferError, match="dimensions 65: 0 to 64"):
-        dlw.from_dlpack(Forged(**exported_as(AXES + 1)))
-
-
 @pytest.mark.parametrize("count", [AXES, AXES + 1, 200])
 def test_what_is_said_in_tuples_has_64_axes_at_most(count):
     ones, last = (1,) * count, (1,) * (count - 1) + (3,)

@@ -177,8 +177,11 @@ def test_what_is_needed_is_said():
         (padded, packed.reshape((1, 2)), other),
         (padded, dlw.empty(2, "int8"), other),
         (dlw.empty(2, "float64"), dlw.empty(2, "float32"), other + way),
+        (dlw.empty(2, "float16"), dlw.empty(2, "float32"), other + way),
         (dlw.empty(2, "float64"), dlw.empty(3, "float32"), other),
         (dlw.empty(2, "float32"), dlw.empty(2, "int32"), other),
+        (dlw.empty(2, "int32"), dlw.empty(2, "float32"), other),
+        (dlw.empty(2, "complex64"), dlw.empty(2, "float32"), other),
         (
             Forged(device_type=15, shape=(2,), strides=(1,), ndim=1, data=7),
             padded,
@@ -193,6 +196,9 @@ def test_what_is_needed_is_said():
         with pytest.raises(BufferError) as told:
             target.write(source)
         assert str(told.value).partition(": ")[2] == expected
+        if way not in expected and source.__dlpack_device__() == (1, 0):
+            with pytest.raises(BufferError):
+                target.write(source, convert=True)
 
 
 @pytest.mark.parametrize("code", ["?", "i1", "u2", "f2", "f4", "c8", "c16"])
