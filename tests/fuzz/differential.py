@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors
+from twins import ALL_WORDS
 
 import dlpack_web as dlw
 from dlpack_web._files import headers, local
@@ -171,72 +172,7 @@ def seeds() -> list[bytes]:
     return [file for file in files if 0 < len(file) < 6000]
 
 
-WORDS = [
-    *(
-        b"\x0b",
-        b"\x0c",
-        b"\xa0",
-        b"\xe2\x80\x83",
-        b"\x1c",
-        b"\r",
-        b"\n",
-        b"\t",
-        b" ",
-        b"\0",
-    ),
-    *(
-        b"0",
-        b"00",
-        b"-",
-        b"+",
-        b"1",
-        b"_",
-        b"L",
-        b"e",
-        b".",
-        b",",
-        b"(",
-        b")",
-        b"[",
-        b"]",
-    ),
-    *(
-        b"{",
-        b"}",
-        b":",
-        b'"',
-        b"'",
-        b"\\",
-        b"#",
-        b"\\ud800",
-        b"\\u0061",
-        b"u",
-        b"b",
-        b"True",
-    ),
-    b"False",
-    b"null",
-    b"NaN",
-    b"<f4",
-    b">f4",
-    b"|u1",
-    b"F4",
-    b"F32",
-    b"U8",
-    b"I128",
-    b"descr",
-    b"shape",
-    b"fortran_order",
-    b"__metadata__",
-    b"dtype",
-    b"data_offsets",
-    b"PK\1\2",
-    b"PK\3\4",
-    b"PK\5\6",
-    b"PK\6\6",
-    b"PK\6\7",
-    b"\xff\xff\xff\xff",
-]
+WORDS = [word.encode("latin-1") for word in ALL_WORDS["differential"]["words"]]
 NUMBERS = [0, 1, 2, 7, 8, 20, 22, 30, 46, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF]
 
 

@@ -8,6 +8,7 @@ from dlpack_web._backends import desktop
 from dlpack_web._backends.desktop import wgpu
 from dlpack_web._layout.dtype import _PACKED
 
+from . import ALL_WORDS
 from .shaders import STRANGE, pick
 
 NAMES = [
@@ -20,24 +21,8 @@ NAMES = [
     "x",
     "x4",
 ]
-LANES = [
-    "0",
-    "1",
-    "2",
-    "02",
-    "65535",
-    "65536",
-    "99999",
-    "100000",
-    "1e1",
-    "+2",
-    " 2",
-    "\u0662",
-    "2x2",
-    "-1",
-    "",
-    "2\n",
-]
+LISTS = ALL_WORDS["devices"]
+LANES = LISTS["lanes"]
 LIMITS = [
     name
     for name in webgpu.DeviceOptions.__annotations__
@@ -112,21 +97,7 @@ def make_device(chance: random.Random) -> dict[str, Any]:
 
 
 def value(chance: random.Random) -> Any:
-    numbers = (
-        "1",
-        "8",
-        "256",
-        "257",
-        "65536",
-        "0",
-        "-1",
-        "1.5",
-        "1e9",
-        "Infinity",
-        "-Infinity",
-        "NaN",
-        "4294967296",
-    )
+    numbers = LISTS["numbers"]
     if chance.random() < 0.9:
         return {"number": chance.choice(numbers)}
     return pick(chance, "8", True, None, [8])

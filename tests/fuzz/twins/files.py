@@ -12,71 +12,14 @@ from differential import changed
 import dlpack_web as dlw
 from dlpack_web._files import shards
 
+from . import ALL_WORDS
 from .devices import make_dtype
 from .shaders import STRANGE, pick
 
-CODES = [
-    "<f4",
-    "<f8",
-    "|u1",
-    "|b1",
-    "<i8",
-    "<c8",
-    "<c16",
-    "<f2",
-    "<u2",
-    ">u1",
-    "<i1",
-    "u1",
-    "=b1",
-]
-OTHERS = [
-    ">f4",
-    "=f4",
-    "f4",
-    "|f4",
-    "|O",
-    "O",
-    "<U3",
-    "|S3",
-    "S",
-    "<M8[s]",
-    "<m8",
-    "|V4",
-    "V",
-    "<f16",
-]
-OTHERS += [
-    "<i3",
-    "",
-    "<",
-    "<f\u0664",
-    "a3",
-    "T",
-    "constructor",
-    "<constructor",
-    "<b1",
-    "\\x3cf4",
-    "float32",
-    "f",
-    "?",
-]
-BLANKS = [
-    "",
-    "",
-    "",
-    " ",
-    " ",
-    "\t",
-    "\n",
-    "\f",
-    "\r",
-    "\v",
-    "\xa0",
-    "\x1c",
-    "\\\n",
-    "#\n",
-]
+LISTS = ALL_WORDS["files"]
+CODES = LISTS["codes"]
+OTHERS = LISTS["others"]
+BLANKS = LISTS["blanks"]
 
 
 # --- .npy -----------------------------------------------------------------------------------
@@ -88,33 +31,7 @@ def blank(chance: random.Random) -> str:
 
 def integer(chance: random.Random) -> str:
     usual = [str(chance.randrange(4)), "0", "1", "2", "3"]
-    odd = [
-        "-1",
-        "-0",
-        "+1",
-        "00",
-        "01",
-        "2L",
-        "0L",
-        "-0L",
-        "2l",
-        "1_0",
-        "0x2",
-        "2.0",
-        "1e1",
-        "True",
-        "2 L",
-    ]
-    odd += [
-        "9007199254740991",
-        "9007199254740993",
-        "9223372036854775808",
-        "9" * 30,
-        "9" * 101,
-        "\u0662",
-        "(2,)",
-        "",
-    ]
+    odd = [*LISTS["odd_integers"], "9" * 30, "9" * 101]
     return chance.choice(usual if chance.random() < 0.95 else odd)
 
 
@@ -236,28 +153,7 @@ WRONG_TAGS = [
     "__proto__",
 ]
 WIDTHS = {"F32": 4, "I64": 8, "BF16": 2, "C64": 8, "F16": 2}
-KEYS = [
-    "x",
-    "w",
-    "layer.0",
-    "é",
-    "😀",
-    "",
-    "0",
-    "1",
-    "10",
-    "constructor",
-    "__proto__",
-    "toString",
-    "a\\u0062",
-    "\\ud83d\\ude00",
-    "\\ud800",
-    '\\"',
-    "\\/",
-    "\n",
-    "\u2028",
-    "__metadata__",
-]
+KEYS = LISTS["keys"]
 
 
 def key(chance: random.Random) -> str:
@@ -265,24 +161,7 @@ def key(chance: random.Random) -> str:
 
 
 def size(chance: random.Random) -> str:
-    odd = [
-        "-1",
-        "-0",
-        "1.0",
-        "1e0",
-        "01",
-        "9007199254740993",
-        "18446744073709551616",
-        "NaN",
-        "Infinity",
-        '"1"',
-        "null",
-        "true",
-        "[1]",
-        "{}",
-        "4503599627370497",
-        "9007199254740991",
-    ]
+    odd = LISTS["odd_sizes"]
     return str(chance.randrange(4)) if chance.random() < 0.97 else chance.choice(odd)
 
 
@@ -489,17 +368,7 @@ def index(chance: random.Random) -> dict[str, Any]:
     def shard(i: int) -> str:
         of = count if chance.random() < 0.97 else count + 1
         usual = f"m-{i:05}-of-{of:05}.safetensors"
-        odd = [
-            "a.safetensors",
-            "..",
-            "../a",
-            "a/b",
-            "",
-            "a\\\\b",
-            "m-1-of-2.x",
-            "é",
-            ".a",
-        ]
+        odd = LISTS["odd_shards"]
         return usual if chance.random() < 0.95 else chance.choice(odd)
 
     numbers = [i for i in range(1, count + 1) if chance.random() < 0.97]

@@ -9,61 +9,17 @@ from typing import Any
 from dlpack_web._formulas import formulas, generated
 from dlpack_web._formulas.generated import IN_REDUCTIONS
 
+from . import ALL_WORDS
 from .shaders import BLANKS, BREAKS, STRANGE, comment
 
 TYPES = ["f32", "i32", "u32", "f16", "float32", "int32", "uint32", "float16"]
-WRONG = [
-    "vec2f",
-    "float64",
-    "F32",
-    "",
-    "raw",
-    "constructor",
-    "toString",
-    "bool",
-    "f32x2",
-    "f\u0663\u0662",
-]
-NAMES = [
-    "x",
-    "w",
-    "z",
-    "k",
-    "x1",
-    "A",
-    "i_",
-    "constructor",
-    "toString",
-    "__proto__",
-    "x_",
-    "_y",
-    "é",
-    "1x",
-]
+LISTS = ALL_WORDS["kernels"]
+WRONG = LISTS["wrong"]
+NAMES = LISTS["names"]
 # All words that no parameter may be called, and parts of those.
 WORDS = sorted(set(re.findall(r"\w+", Path(generated.__file__).read_text())))
-WORDS += [
-    "textureLoad",
-    "atomicAdd",
-    "vec3",
-    "mat2x2f",
-    "subgroupAdd",
-    "packed",
-    "texture",
-    "dot4U8Packed",
-]
-REDUCED = [
-    "f32",
-    "i32",
-    "u32",
-    "f16",
-    "vec2f",
-    "vec4f",
-    "vec2i",
-    "vec4i",
-    "vec2u",
-    "vec4u",
-]
+WORDS += LISTS["more_words"]
+REDUCED = LISTS["reduced"]
 
 
 def blanks(chance: random.Random, least: int = 0) -> str:
@@ -91,20 +47,7 @@ def params(chance: random.Random, most: int) -> str:
 def formula(chance: random.Random) -> str:
     parts = ["y", " = ", "x[i]", ";", " ", "select", "é", *BREAKS, *BREAKS, *STRANGE]
     if chance.random() < 0.3:
-        parts = [
-            "1",
-            "2",
-            " / ",
-            "/",
-            "-",
-            "*",
-            "3.",
-            ".5",
-            "e-",
-            "x",
-            "*-1/2",
-            "=1/-2",
-        ]
+        parts = LISTS["fractions"]
     text = "y" if chance.random() < 0.9 else ""
     text += "".join(chance.choice(parts) for _ in range(chance.randrange(9)))
     return text + (comment(chance) if chance.random() < 0.2 else "")

@@ -14,100 +14,15 @@ from dlpack_web._backends.model.buffers.views import step_of
 from dlpack_web._backends.model.kernels.arguments import _bound_size
 from dlpack_web._backends.model.kernels.wgsl import help_for, parse_shader, place_in
 
+from . import ALL_WORDS
+
 BREAKS = ["\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"]
 # Blanks of WGSL, and such as others have for one.
 BLANKS = [" ", "\t", "\u200e", "\u200f", *BREAKS]
-STRANGE = [
-    "\xa0",
-    "\ufeff",
-    "\x1c",
-    "\x1f",
-    "\u2003",
-    "\u3000",
-    "\0",
-    "\ud800",
-    "\U0001d7d8",
-    "²",
-]
-NAMES = [
-    *(
-        "x",
-        "y",
-        "out",
-        "N",
-        "W",
-        "S",
-        "T",
-        "main",
-        "_",
-        "x1",
-        "größe",
-        "变量",
-        "\U00010330",
-        "é",
-    ),
-    *(
-        "constructor",
-        "valueOf",
-        "toString",
-        "__proto__",
-        "hasOwnProperty",
-        "f32",
-        "vec3f",
-        "array",
-    ),
-    "storage",
-    "read",
-    "a\u0301",
-    "·b",
-    "\u212e",
-    "x\u0660",
-    "ﬁ",
-    "K",
-]
-NUMBERS = [
-    *(
-        "0",
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "8",
-        "16",
-        "64",
-        "4u",
-        "8i",
-        "0x10",
-        "0X4u",
-        "07",
-        "00",
-        "1.0",
-    ),
-    *(
-        "1e1",
-        "2f",
-        "0x1p4",
-        "1_0",
-        "4294967295",
-        "4294967296",
-        "4294967295u",
-        "2147483648i",
-    ),
-    *(
-        "9007199254740993",
-        "99999999999999999999",
-        "-1",
-        "\u0664",
-        "(4)",
-        "2*2",
-        "N",
-        "W",
-        "S",
-        "0b1",
-        "4L",
-    ),
-]
+LISTS = ALL_WORDS["shaders"]
+STRANGE = [*LISTS["strange"], "\ud800"]
+NAMES = LISTS["names"]
+NUMBERS = LISTS["numbers"]
 SCALARS = ["f32", "f16", "i32", "u32", "bool"]
 COUNTS = "234"
 
@@ -213,15 +128,7 @@ def struct(chance: random.Random) -> list[str]:
 
 
 SPACES = ["storage", "storage,read", "storage,read_write", "uniform"]
-WRONG_SPACES = [
-    "storage,write",
-    "private",
-    "storage,read,",
-    "uniform,read",
-    "x",
-    "",
-    ",",
-]
+WRONG_SPACES = LISTS["wrong_spaces"]
 
 
 def variable(chance: random.Random, index: int) -> list[str]:
