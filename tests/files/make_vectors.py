@@ -689,6 +689,16 @@ def zipped(members, method=zipfile.ZIP_STORED, comment=b""):
     return bytearray(file.getvalue())
 
 
+def written(names, data=WHOLE, method=zipfile.ZIP_STORED, level=None):
+    """As ZipFile.writestr writes: sizes are in the headers, and no name is refused."""
+    file = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w") as archive:
+        warnings.simplefilter("ignore")  # a name that is there twice
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name), data, method, level)
+    return file.getvalue()
+
+
 def npz(compressed, **arrays):
     file = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(file, **arrays)
@@ -707,15 +717,8 @@ for compressed in (False, True):
         bad(f"npz, {which}, cut off after {end} bytes", bytes(file[:end]), "")
 good("npz with a comment", zipped({"a.npy": WHOLE}, comment=b"hello"), {"a": a})
 looks = zipped({"a.npy": WHOLE}, comment=b"PK\5\6 hello, this is no end")
-VECTORS.append(
-    {
-        "name": "npz with a comment that looks like an end",
-        "file": coded(looks),
-        "options": {},
-        "tensors": {"a": a},
-        "stdlib": True,
-    }
-)
+good("npz with a comment that looks like an end", looks, {"a": a})
+VECTORS[-1]["stdlib"] = True
 good("npz with other files", zipped({"a.npy": WHOLE, "readme.txt": b"hello"}), {"a": a})
 good("npz in a folder", zipped({"b/a.npy": WHOLE}), {"b/a": a})
 good("npz without anything", zipped({}), {})
@@ -791,61 +794,13 @@ bad(
 bad("npz: one within the other", patched(overlapping, second + 42, 10), "")
 bad("npz: pickled", npz(False, a=np.array([None])), "pickled")
 bad("npz: no array", zipped({"a.npy": b"hello, who is this?"}), "does not begin")
-bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
-zeros = bomb.compress(saved(TWO) + bytes(4 << 20)) + bomb.flush()
-name = b"a.npy"
-crc = zlib.crc32(saved(TWO))
-local = (
-    struct.pack(
-        "<4s5H3L2H",
-        b"PK\3\4",
-        20,
-        0,
-        8,
-        0,
-        33,
-        crc,
-        len(zeros),
-        len(WHOLE),
-        len(name),
-        0,
-    )
-    + name
-)
-central = (
-    struct.pack(
-        "<4s6H3L5H2L",
-        b"PK\1\2",
-        20,
-        20,
-        0,
-        8,
-        0,
-        33,
-        crc,
-        len(zeros),
-        len(WHOLE),
-        len(name),
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
-    + name
-)
-at = len(local) + len(zeros)
-end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(central), at, 0)
-VECTORS.append(
-    {
-        "name": "npz: a bomb that says that it is small",
-        "file": coded(local + zeros + central + end),
-        "options": {},
-        "stdlib": {"a": a},
-        "error": "unpacks to more",
-    }
-)
+bomb = written(["a.npy"], WHOLE + bytes(4 << 20), zipfile.ZIP_DEFLATED, 9)
+for header, crc, size in [(b"PK\3\4", 14, 22), (b"PK\1\2", 16, 24)]:
+    at = bomb.index(header)
+    bomb = patched(bomb, at + crc, zlib.crc32(WHOLE))
+    bomb = patched(bomb, at + size, len(WHOLE))
+bad("npz: a bomb that says that it is small", bomb, "unpacks to more")
+VECTORS[-1]["stdlib"] = {"a": a}
 
 
 # One array that cannot be read, beside one that can: its name, what is known of it, and why.
@@ -952,11 +907,7 @@ for which, at, value, size, why in [
     ("whose own header has another size", "l22", 100, 4, "header"),
     ("whose own header has another packed size", "l18", 100, 4, "header"),
 ]:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for each in ("a.npy", "b.npy"):
-            archive.writestr(zipfile.ZipInfo(each), WHOLE)
-    data = file.getvalue()
+    data = written(["a.npy", "b.npy"])
     begin = data.index(b"PK\3\4", 4)
     directory = data.index(b"PK\1\2", data.index(b"PK\1\2") + 1)
     place = (begin if at[0] == "l" else directory) + int(at[1:])
@@ -973,14 +924,9 @@ npz_refused(
     patched(made, second + 24, 2**31 - 2),
     b=["unreadable", [], 2**31 - 2, "deflated to"],
 )
-twice = io.BytesIO()
-with warnings.catch_warnings(), zipfile.ZipFile(twice, "w") as archive:
-    warnings.simplefilter("ignore")
-    for each in ("b.npy", "a.npy", "b.npy", "readme.txt", "readme.txt"):
-        archive.writestr(zipfile.ZipInfo(each), WHOLE)
 npz_refused(
     "npz with an array twice",
-    twice.getvalue(),
+    written(["b.npy", "a.npy", "b.npy", "readme.txt", "readme.txt"]),
     b=["unreadable", [], len(WHOLE), "in the archive 2 times"],
 )
 
@@ -1064,106 +1010,86 @@ def listed(**changed):
     )
 
 
-NAMED = "not the name of a"
-MODELS = [
-    {
-        "name": name,
-        "files": {each: coded(data) for each, data in files.items()},
-        "error": error,
-    }
-    for name, files, error in [
-        (
-            "a shard is missing",
-            model_of(lambda _, files: files.pop(shard(2))),
-            "model-00002-of-00003",
-        ),
-        (
-            "a shard is not listed",
-            model_of(lambda weights, _: [weights.pop(f"layer.2.{n}") for n in "wb"]),
-            "it lacks shard .model-00002-of-00003",
-        ),
-        (
-            "a tensor is not listed",
-            model_of(lambda weights, _: weights.pop("layer.2.b")),
-            "model-00002.* has tensor .layer.2.b., .* does not list",
-        ),
-        (
-            "a tensor is in another shard",
-            model_of(listed(_2=shard(1))),
-            "model-00002.* has tensor .layer.2.b., .* says is in .model-00001|lacks tensor",
-        ),
-        (
-            "a tensor is in none",
-            model_of(listed(_9=shard(1))),
-            "model-00001.* lacks tensor .layer.9.b",
-        ),
-        (
-            "shards of different counts",
-            model_of(moved),
-            "contradict",
-        ),
-        (
-            "a shard is a pointer of Git LFS",
-            model_of(
-                lambda _, files: files.update(
-                    {shard(2): b"version https://git-lfs.github.com/spec/v1"}
-                )
-            ),
-            "model-00002.*(Git LFS|a header of)",
-        ),
-        (
-            "a shard is cut off",
-            model_of(lambda _, files: files.update({shard(3): files[shard(3)][:-1]})),
-            "model-00003.*cut off",
-        ),
-        (
-            "a shard has a header of nothing",
-            model_of(lambda _, files: files.update({shard(3): b"\x08" + bytes(15)})),
-            "model-00003",
-        ),
-        (
-            "a shard is compressed",
-            model_of(lambda _, files: files.update({shard(3): b"\x1f\x8b\x08"})),
-            "gzip",
-        ),
-        *[
-            (f"a shard is named {given!r}", model_of(listed(_2=given)), NAMED)
-            for given in [
-                "../x.safetensors",
-                "/etc/x",
-                "a\\b",
-                "..",
-                "",
-                5,
-                None,
-                ["x"],
-            ]
-        ],
-        *[
-            (f"an index is {text}", model_of(text=text), error)
-            for text, error in {
-                "{}": "weight_map, an object",
-                '{"weight_map": []}': "weight_map, an object",
-                '{"weight_map": {"a": "b", "a": "c"}}': "has .a. twice",
-                "{'weight_map'": "not JSON",
-                '{"weight_map": {}, "metadata": 5}': "metadata is not an object",
-                '{"weight_map": {}, "metadata": {"a": NaN}}': "NaN|JSON",
-            }.items()
-        ],
-    ]
-]
-extra = model_of(lambda _, files: files.update({shard(4): files[shard(3)]}))
-MODELS.append(
-    {
-        "name": "a shard is beside them",
-        "files": {each: coded(data) for each, data in extra.items()},
-        "error": "model-00004-of-00003.safetensors. is beside it",
-        "unlisted": True,
-    }
+MODELS = []
+
+
+def model(name, files, error=None, unlisted=False):
+    made = {"name": name, "files": {each: coded(data) for each, data in files.items()}}
+    said = {"error": error, "unlisted": unlisted}
+    MODELS.append(made | {key: given for key, given in said.items() if given})
+
+
+def replaced(i, data):
+    return model_of(lambda _, files: files.update({shard(i): data(files)}))
+
+
+model(
+    "a shard is missing",
+    model_of(lambda _, files: files.pop(shard(2))),
+    "model-00002-of-00003",
 )
-MODELS.append(
-    {"name": "a model", "files": {n: coded(d) for n, d in model_of().items()}}
+model(
+    "a shard is not listed",
+    model_of(lambda weights, _: [weights.pop(f"layer.2.{n}") for n in "wb"]),
+    "it lacks shard .model-00002-of-00003",
 )
+model(
+    "a tensor is not listed",
+    model_of(lambda weights, _: weights.pop("layer.2.b")),
+    "model-00002.* has tensor .layer.2.b., .* does not list",
+)
+model(
+    "a tensor is in another shard",
+    model_of(listed(_2=shard(1))),
+    "model-00002.* has tensor .layer.2.b., .* says is in .model-00001|lacks tensor",
+)
+model(
+    "a tensor is in none",
+    model_of(listed(_9=shard(1))),
+    "model-00001.* lacks tensor .layer.9.b",
+)
+model("shards of different counts", model_of(moved), "contradict")
+for name, i, data, error in [
+    (
+        "a shard is a pointer of Git LFS",
+        2,
+        lambda files: b"version https://git-lfs.github.com/spec/v1",
+        "model-00002.*(Git LFS|a header of)",
+    ),
+    (
+        "a shard is cut off",
+        3,
+        lambda files: files[shard(3)][:-1],
+        "model-00003.*cut off",
+    ),
+    (
+        "a shard has a header of nothing",
+        3,
+        lambda files: b"\x08" + bytes(15),
+        "model-00003",
+    ),
+    ("a shard is compressed", 3, lambda files: b"\x1f\x8b\x08", "gzip"),
+]:
+    model(name, replaced(i, data), error)
+for given in ["../x.safetensors", "/etc/x", "a\\b", "..", "", 5, None, ["x"]]:
+    named = model_of(listed(_2=given))
+    model(f"a shard is named {given!r}", named, "not the name of a")
+for text, error in {
+    "{}": "weight_map, an object",
+    '{"weight_map": []}': "weight_map, an object",
+    '{"weight_map": {"a": "b", "a": "c"}}': "has .a. twice",
+    "{'weight_map'": "not JSON",
+    '{"weight_map": {}, "metadata": 5}': "metadata is not an object",
+    '{"weight_map": {}, "metadata": {"a": NaN}}': "NaN|JSON",
+}.items():
+    model(f"an index is {text}", model_of(text=text), error)
+model(
+    "a shard is beside them",
+    model_of(lambda _, files: files.update({shard(4): files[shard(3)]})),
+    "model-00004-of-00003.safetensors. is beside it",
+    unlisted=True,
+)
+model("a model", model_of())
 
 
 def all_vectors():
