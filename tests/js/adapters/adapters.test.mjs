@@ -19,6 +19,7 @@ import { fromThree, toThree } from "../../../js/dist/adapters/three.js";
 import { fromTransformers, toTransformers } from "../../../js/dist/adapters/transformers.js";
 import { EXCHANGE } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { described } from "../exchange/described.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "dlpack-web-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -146,22 +147,14 @@ for (const [name, { to }] of both) {
     const told = mock.method(console, "error", () => {});
     let released = 0;
     const producer = {
-      [EXCHANGE]: () => ({
-        version: [1, 0],
-        device: { type: 1, id: 0, gpu: null },
-        dtype: { code: 2, bits: 32, lanes: 1 },
-        shape: [3],
-        strides: null,
-        byteOffset: 0,
-        data: Float32Array.of(1, 2, 3),
-        capacity: 12,
-        flags: 0,
-        flush() {},
-        release() {
-          released++;
-          throw new Error("and so did the release");
-        },
-      }),
+      [EXCHANGE]: () =>
+        described({
+          shape: [6],
+          release() {
+            released++;
+            throw new Error("and so did the release");
+          },
+        }),
     };
     try {
       const message = "the library failed";

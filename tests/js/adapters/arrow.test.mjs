@@ -6,6 +6,7 @@ import * as arrow from "../../../build/libraries/site/arrow.mjs";
 import { fromArrow, install, toArrow } from "../../../js/dist/adapters/arrow.js";
 import { adopt, EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { described } from "../exchange/described.mjs";
 
 const same = (a, b) => a.buffer === b.buffer && a.byteOffset === b.byteOffset;
 
@@ -182,21 +183,9 @@ test("a vector follows memory that grows, and holds it", () => {
   const memory = new WebAssembly.Memory({ initial: 1 });
   new Float32Array(memory.buffer, 0, 3).set([1, 2, 3]);
   let released = 0;
-  const tensor = adopt({
-    version: [1, 0],
-    device: { type: 1, id: 0, gpu: null },
-    dtype: { code: 2, bits: 32, lanes: 1 },
-    shape: [3],
-    strides: null,
-    byteOffset: 0,
-    data: { memory, ptr: 0 },
-    capacity: 12,
-    flags: 0,
-    flush() {},
-    release: () => {
-      released++;
-    },
-  });
+  const release = () => void released++;
+  const place = { shape: [3], data: { memory, ptr: 0 }, capacity: 12 };
+  const tensor = adopt(described({ ...place, release }));
   const vector = toArrow(arrow, tensor);
   tensor.release();
   memory.grow(1);

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
+import { fakeDevice } from "../fake_device.mjs";
+import { saved } from "./made_files.mjs";
 
 const MB = 1 << 20;
 const REASON = new RangeError("enough");
@@ -55,21 +57,8 @@ async function isAborted(start, hasBegun = () => true) {
   await assert.rejects(start(controller.signal), REASON); // and a signal that is aborted already
 }
 
-const npyOf = async (array) => {
-  const tensor = Tensor.fromTypedArray(array);
-  try {
-    return new Uint8Array(await (await save(tensor)).arrayBuffer());
-  } finally {
-    tensor.release();
-  }
-};
-const NPY = await npyOf(new Float64Array(MB).fill(1));
-const MODEL = await (async () => {
-  const tensors = ["a", "b"].map((name) => [name, Tensor.fromTypedArray(new Float64Array(MB))]);
-  const blob = await save(tensors);
-  for (const [, tensor] of tensors) tensor.release();
-  return new Uint8Array(await blob.arrayBuffer());
-})();
+const NPY = await saved(new Float64Array(MB).fill(1));
+const MODEL = await saved({ a: new Float64Array(MB), b: new Float64Array(MB) });
 
 /** A stream that gives so many bytes and then nothing; counts what it is asked for. */
 function stalled(bytes, count, seen) {
@@ -161,24 +150,20 @@ test("a retry that is awaited", async () => {
 /** A GPU that never says that it has done anything. */
 function deafDevice(written, { popErrorScope = async () => null } = {}) {
   return {
+    ...fakeDevice(),
     [Symbol.toStringTag]: "GPUDevice",
     limits: { maxBufferSize: 2 ** 31, maxStorageBufferBindingSize: 2 ** 31 },
-    features: new Set(),
-    lost: new Promise(() => {}),
     queue: {
       writeBuffer: (_buffer, offset) => void written.push(offset),
       submit() {},
       onSubmittedWorkDone: () => written.done ?? new Promise(() => {}),
     },
-    createBuffer: (descriptor) => ({ ...descriptor, destroy() {} }),
-    pushErrorScope() {},
     popErrorScope,
-    addEventListener() {},
   };
 }
 
 test("a GPU that does not answer", async () => {
-  const bytes = await npyOf(new Float64Array(12 * MB));
+  const bytes = await saved(new Float64Array(12 * MB));
   for (const dtype of [undefined, "float32"]) {
     const written = [];
     const { promise, resolve } = later();
@@ -280,7 +265,6 @@ test("save() of a tensor on a GPU that does not answer", async () => {
       destroy() {},
       mapAsync: () => new Promise(() => {}),
     }),
-    createCommandEncoder: () => ({ copyBufferToBuffer() {}, clearBuffer() {}, finish: () => ({}) }),
   };
   const tensor = Tensor.fromTypedArray(new Float32Array(4)).to(device);
   await isAborted((signal) => save(tensor, { to, signal }));

@@ -5,7 +5,8 @@ import { take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { ENDLESS, isShort } from "../bounds.mjs";
-import { archiveOf } from "./archives.mjs";
+import { described } from "../exchange/described.mjs";
+import { archiveOf, saved } from "./made_files.mjs";
 
 const MB = 1 << 20;
 const LONG = "long ".repeat(MB / 5);
@@ -57,7 +58,7 @@ for (const major of [1, 2, 3])
 
 test("browsers inflate a chunk at once: it is small", async () => {
   const random = new Uint8Array(3 * MB).map((_, i) => (i * i * 251) >> 7);
-  const npy = new Uint8Array(await (await save(Tensor.fromTypedArray(random))).arrayBuffer());
+  const npy = await saved(random);
   const { longest } = await inflatedBy(async () => {
     const file = await open(archiveOf([["a.npy", npy]]));
     await assert.rejects(file.get("a"), /CRC-32/);
@@ -165,21 +166,7 @@ test("an exchange that lists a billion extents is refused", async () => {
   const EXCHANGE = Symbol.for("dlpack.exchange");
   for (const list of Object.values(ENDLESS)) {
     for (const field of ["shape", "strides", "dtype", "byteOffset", "flags"]) {
-      const exchange = {
-        version: [1, 0],
-        device: { type: 1, gpu: null },
-        dtype: { code: 1, bits: 8, lanes: 1 },
-        shape: [8],
-        strides: null,
-        byteOffset: 0,
-        data: bytes.buffer,
-        capacity: 8,
-        flags: 0,
-        flush() {},
-        fault: null,
-        release() {},
-        [field]: list,
-      };
+      const exchange = described({ [field]: list });
       await isShort(async () => void (await take({ [EXCHANGE]: () => exchange })));
     }
   }

@@ -8,7 +8,7 @@ import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { random as randomFrom } from "../random.mjs";
-import { archiveOf } from "./archives.mjs";
+import { archiveOf, saved } from "./made_files.mjs";
 import { failing, give as giveBytes, origin, rangeOf, serve } from "./server.mjs";
 
 const { models: MODELS } = JSON.parse(
@@ -42,22 +42,11 @@ function served(name, bytes, answer = give) {
   return Object.assign(file, { url: origin + path });
 }
 
-const bytesOf = async (blob) => new Uint8Array(await (await blob).arrayBuffer());
-
 function tensorOf(shape, dtype = "float32") {
   const size = shape.reduce((a, b) => a * b, 1);
   const kind = dtype === "float32" ? Float32Array : Uint8Array;
   const array = kind.from({ length: size }, (_, i) => i);
   return Tensor.fromTypedArray(array, { shape, dtype });
-}
-
-async function saved(...args) {
-  try {
-    return await bytesOf(save(...args));
-  } finally {
-    const [given] = args;
-    for (const each of given instanceof Tensor ? [given] : Object.values(given)) each.release();
-  }
 }
 
 const ROWS = 4096;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
-import { archiveOf } from "./archives.mjs";
+import { archiveOf, saved } from "./made_files.mjs";
 import { failing, give, origin, present, rangeOf, serve } from "./server.mjs";
 
 const COUNT = 300_000;
@@ -26,12 +26,12 @@ function served(name, handle) {
   return { url: `${origin}/${encodeURIComponent(name)}`, asked };
 }
 
-const file = async (make) => new Uint8Array(await (await make()).arrayBuffer());
-const numbers = Tensor.fromTypedArray(Uint32Array.from({ length: COUNT }, (_, i) => i));
-const NPY = await file(() => save(numbers));
-const halves = [numbers.slice([0, COUNT / 2]), numbers.slice([COUNT / 2, COUNT])];
-const SAFETENSORS = await file(() => save({ a: halves[0], b: halves[1] }));
-for (const each of [...halves, numbers]) each.release();
+const numbers = Uint32Array.from({ length: COUNT }, (_, i) => i);
+const NPY = await saved(numbers);
+const SAFETENSORS = await saved({
+  a: numbers.subarray(0, COUNT / 2),
+  b: numbers.subarray(COUNT / 2),
+});
 const LIVE = liveTensors();
 const fails = failing();
 
@@ -112,12 +112,7 @@ for (const [what, headers] of Object.entries({
 
 /** An archive with one array, stored. */
 async function npz() {
-  return archiveOf([["a.npy", await file(() => saveOf(Float32Array.of(1, 2, 3)))]], true);
-}
-
-function saveOf(array) {
-  const tensor = Tensor.fromTypedArray(array);
-  return save(tensor).finally(() => tensor.release());
+  return archiveOf([["a.npy", await saved(Float32Array.of(1, 2, 3))]], true);
 }
 
 test("an archive is read by its directory and its entries", async () => {
@@ -336,7 +331,7 @@ test("a Content-Range that is not to be seen", async () => {
   found.close();
 });
 
-const RAW = new Uint8Array(Uint32Array.from({ length: COUNT }, (_, i) => i).buffer);
+const RAW = new Uint8Array(numbers.buffer);
 const raw = { dtype: "uint32" };
 /** What a server says of what it sends, and whether it can be right where it sends another thing. */
 const SAYS = {

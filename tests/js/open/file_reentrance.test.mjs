@@ -4,21 +4,15 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
+import { saved } from "./made_files.mjs";
 import { origin, rangeOf, serve } from "./server.mjs";
 
 const COUNT = 700_000; // more than two steps of progress
 let live;
 const bodies = { begun: 0, closed: 0 };
 
-const FILE = await (async () => {
-  const tensors = ["a", "b"].map((name, i) => {
-    const values = Uint32Array.from({ length: COUNT }, (_, at) => at + i * COUNT);
-    return [name, Tensor.fromTypedArray(values)];
-  });
-  const blob = await save(tensors);
-  for (const [, tensor] of tensors) tensor.release();
-  return new Uint8Array(await blob.arrayBuffer());
-})();
+const numbers = Uint32Array.from({ length: 2 * COUNT }, (_, i) => i);
+const FILE = await saved({ a: numbers.slice(0, COUNT), b: numbers.slice(COUNT) });
 const START = FILE.length - 8 * COUNT;
 
 serve((request, response) => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { random as randomFrom } from "../random.mjs";
+import { saved } from "./made_files.mjs";
 
 const real = { fetch, setTimeout };
 /** Answers a request: (start, end or undefined, URL) gives a Response. */
@@ -39,14 +40,7 @@ function streamOf(bytes, breaks, random) {
 }
 
 const COUNT = 20_000;
-const versionOf = async (make) => {
-  const tensor = Tensor.fromTypedArray(Uint32Array.from({ length: COUNT }, make));
-  try {
-    return new Uint8Array(await (await save(tensor)).arrayBuffer());
-  } finally {
-    tensor.release();
-  }
-};
+const versionOf = (make) => saved(Uint32Array.from({ length: COUNT }, make));
 const FIRST = await versionOf((_, i) => i);
 
 /** Another version: of the same size, with one other element or all others. */
@@ -157,10 +151,10 @@ test("a connection that breaks is taken up where it broke, of a file with a stro
 
 for (const [which, headersOf] of Object.entries(VALIDATORS))
   test(`strided rows are of one version, or an error: ${which}`, async () => {
-    const versions = [1, 2].map(async (value) => {
-      const tensor = Tensor.fromTypedArray(new Float32Array(400_000).fill(value));
-      const rows = tensor.reshape([10, 40_000]);
-      return new Uint8Array(await (await save({ w: rows })).arrayBuffer());
+    const shape = [10, 40_000];
+    const versions = [1, 2].map((value) => {
+      const array = new Float32Array(400_000).fill(value);
+      return saved({ w: Tensor.fromTypedArray(array, { shape }) });
     });
     for (let last = 1; last < 6; last++) {
       asked = [];
@@ -182,9 +176,7 @@ for (const [which, headersOf] of Object.entries(VALIDATORS))
 
 test("a file without ranges that is asked for again begins as before, or is an error", async () => {
   const tensors = { a: new Uint32Array(5000).fill(1), b: new Uint32Array(5000).fill(2) };
-  const held = Object.entries(tensors).map(([name, data]) => [name, Tensor.fromTypedArray(data)]);
-  const bytes = new Uint8Array(await (await save(held)).arrayBuffer());
-  for (const [, tensor] of held) tensor.release();
+  const bytes = await saved(tensors);
   for (const place of [0, 8, 30, 8 + bytes[0] + 256 * bytes[1] - 1]) {
     let now = bytes;
     answer = () =>

@@ -1,4 +1,22 @@
+// Files of tensors in memory, as the tests of open() need them.
 import { deflateRawSync } from "node:zlib";
+import { Tensor } from "../../../js/dist/index.js";
+import { save } from "../../../js/dist/open/index.js";
+
+/** The bytes that save() writes of an array or tensor, or of several by their names; tensors are released. */
+export async function saved(given, options) {
+  const isOne = given instanceof Tensor || ArrayBuffer.isView(given);
+  const held = Object.entries(isOne ? { one: given } : given).map(([name, each]) => [
+    name,
+    each instanceof Tensor ? each : Tensor.fromTypedArray(each),
+  ]);
+  try {
+    const blob = await save(isOne ? held[0][1] : held, options);
+    return new Uint8Array(await blob.arrayBuffer());
+  } finally {
+    for (const [, tensor] of held) tensor.release();
+  }
+}
 
 /** A zip file of entries [name, bytes, size that it says], deflated with sums of 0, or stored. */
 export function archiveOf(entries, isStored = false) {
