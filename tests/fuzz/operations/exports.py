@@ -13,6 +13,7 @@ from world import (
     API,
     Elements,
     Export,
+    Held,
     World,
     check_elements,
     clear_pending,
@@ -28,11 +29,8 @@ from operations.steps import operation
 # --- capsules, structs and handles --------------------------------------------------------
 
 
-@operation(10)
-def export_capsule(world: World, rng: random.Random) -> None:
-    held = world.some(rng, host=False)
-    if held is None:
-        return
+@operation(10, on="any")
+def export_capsule(world: World, rng: random.Random, held: Held) -> None:
     elements, is_new = held.elements, rng.random() < 0.6
     said = (elements.read_only and not elements.silent) or elements.padded
     version = (1, 0) if is_new else None
@@ -104,11 +102,8 @@ def _address_in(export: Export) -> int:
     return address
 
 
-@operation(4)
-def export_struct(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(4, on="host")
+def export_struct(world: World, rng: random.Random, held: Held) -> None:
     managed = c_void_p()
     must(API.from_object(held.tensor, byref(managed)) == 0)
     struct = Versioned.from_address(managed.value or 0)
@@ -147,13 +142,11 @@ def add_handle(world: World, address: int, elements: Elements) -> None:
     world.handles.append(Export(handle, elements))
 
 
-@operation(8)
-def lend(world: World, rng: random.Random) -> None:
-    held = world.some(rng, host=False)
-    if held is not None:
-        address = bridge.borrow(held.tensor, 0)
-        must(address != 0, "lending", held.tensor, clear_pending())
-        add_handle(world, address, held.elements)
+@operation(8, on="any")
+def lend(world: World, rng: random.Random, held: Held) -> None:
+    address = bridge.borrow(held.tensor, 0)
+    must(address != 0, "lending", held.tensor, clear_pending())
+    add_handle(world, address, held.elements)
 
 
 @operation(8)
@@ -249,11 +242,8 @@ def uploaded(tensor: dlw.Tensor, dtype: dlw.DType, width: int) -> bytes:
     return pieces
 
 
-@operation(5)
-def upload(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(5, on="host")
+def upload(world: World, rng: random.Random, held: Held) -> None:
     elements = held.elements
     refuses = [BufferError] if elements.bits % 8 else []
     found = world.attempt(

@@ -16,6 +16,7 @@ from producers import NUMPY, Act, Bytes
 from world import (
     Elements,
     Export,
+    Held,
     World,
     must,
 )
@@ -173,12 +174,10 @@ def _watch(world: World, tensor: dlw.Tensor, rng: random.Random) -> Any:
     return weakref.ref(tensor, lambda _: act(own))
 
 
-@operation(5)
-def watch(world: World, rng: random.Random) -> None:
+@operation(5, on="any")
+def watch(world: World, rng: random.Random, held: Held) -> None:
     """A weak reference whose callback does something."""
-    held = world.some(rng, host=False)
-    if held is not None:
-        world.kept.append(_watch(world, held.tensor, rng))
+    world.kept.append(_watch(world, held.tensor, rng))
 
 
 @operation(4)
@@ -213,11 +212,8 @@ def inspect(world: World, rng: random.Random) -> None:
     must(all(not tensor.released for tensor in alive), "a released one is alive")
 
 
-@operation(2)
-def pass_by_value(world: World, rng: random.Random) -> None:
-    held = world.some(rng, host=False)
-    if held is None:
-        return
+@operation(2, on="any")
+def pass_by_value(world: World, rng: random.Random, held: Held) -> None:
     call: Any = rng.choice([copy.copy, copy.deepcopy, pickle.dumps, lambda t: t + 1])
     must(world.attempt(lambda: call(held.tensor), TypeError) is None, call)
 
@@ -235,11 +231,10 @@ def import_again(world: World, rng: random.Random) -> None:
 # --- threads ------------------------------------------------------------------------------
 
 
-@operation(2)
-def run_threads(world: World, rng: random.Random) -> None:
+@operation(2, on="host")
+def run_threads(world: World, rng: random.Random, held: Held) -> None:
     """Several that share, copy, view and release, at once."""
-    held = world.some(rng)
-    if held is None or world.depth > 0:
+    if world.depth > 0:
         return
     tensor, errors, seeds = held.tensor, [], [rng.random() for _ in range(4)]
     start = threading.Barrier(len(seeds))

@@ -13,6 +13,7 @@ from producers import MAKERS, NUMPY, Source, Struct
 from world import (
     API,
     Elements,
+    Held,
     World,
     clear_pending,
     must,
@@ -148,11 +149,8 @@ SHARING: list[Callable[[dlw.Tensor], Any]] = [
 CAPSULES: list[Callable[[dlw.Tensor], Any]] = [_by_capsule, _by_exchange]
 
 
-@operation(20)
-def share(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(20, on="host")
+def share(world: World, rng: random.Random, held: Held) -> None:
     way, elements = rng.choice([*SHARING, *CAPSULES, _by_legacy]), held.elements
     said = elements.read_only and not elements.silent
     refused = way is _by_legacy and (said or elements.padded)
@@ -169,11 +167,8 @@ def share(world: World, rng: random.Random) -> None:
     world.add(tensor, elements)
 
 
-@operation(8)
-def make_copy(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(8, on="host")
+def make_copy(world: World, rng: random.Random, held: Held) -> None:
     ways: list[Callable[[dlw.Tensor], Any]] = [
         lambda t: dlw.from_dlpack(t, copy=True),
         lambda t: dlw.from_dlpack(t.__dlpack__(copy=True, max_version=(1, 0))),
@@ -210,10 +205,9 @@ CONVERTING: list[Callable[[dlw.Tensor, str], Any]] = [
 ]
 
 
-@operation(6)
-def make_converted(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None or held.elements.dtype not in WAYS:
+@operation(6, on="host")
+def make_converted(world: World, rng: random.Random, held: Held) -> None:
+    if held.elements.dtype not in WAYS:
         return
     elements, wanted = held.elements, WAYS[held.elements.dtype]
     source = np.frombuffer(elements.bytes(), elements.dtype)

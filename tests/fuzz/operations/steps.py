@@ -11,7 +11,7 @@ from world import (
     World,
 )
 
-type Operation = Callable[[World, random.Random], None]
+type Operation = Callable[..., None]
 
 OPERATIONS: dict[str, Operation] = {}
 WEIGHTS: dict[str, int] = {}
@@ -19,9 +19,17 @@ HOSTILE = (Hostile, HostileExit)
 DEEPEST = 2  # operations within operations
 
 
-def operation(weight: int) -> Callable[[Operation], Operation]:
+def operation(weight: int, *, on: str = "") -> Callable[[Operation], Operation]:
+    """Enters a function of the world and random numbers; with `on`, and of a tensor that
+    is not released, on the host or of any device, without which it does nothing."""
+
     def enter(function: Operation) -> Operation:
-        OPERATIONS[function.__name__] = function
+        def with_tensor(world: World, rng: random.Random) -> None:
+            held = world.some(rng, host=on == "host")
+            if held is not None:
+                function(world, rng, held)
+
+        OPERATIONS[function.__name__] = with_tensor if on else function
         WEIGHTS[function.__name__] = weight
         return function
 

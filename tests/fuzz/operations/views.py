@@ -30,11 +30,8 @@ def _add_view(
         world.add(tensor, replace(held.elements, places=places))
 
 
-@operation(12)
-def index(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(12, on="host")
+def index(world: World, rng: random.Random, held: Held) -> None:
     places, items = held.elements.places, []
     for extent in places.shape[: rng.randint(0, places.ndim)]:
         if rng.random() < 0.4:
@@ -65,11 +62,8 @@ def index(world: World, rng: random.Random) -> None:
     _add_view(world, held, np.asarray(wanted), lambda: held.tensor[key], *refuses)
 
 
-@operation(6)
-def permute(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(6, on="host")
+def permute(world: World, rng: random.Random, held: Held) -> None:
     places = held.elements.places
     axes = rng.sample(range(places.ndim), places.ndim)
     _add_view(
@@ -77,11 +71,8 @@ def permute(world: World, rng: random.Random) -> None:
     )
 
 
-@operation(8)
-def reshape(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(8, on="host")
+def reshape(world: World, rng: random.Random, held: Held) -> None:
     places = held.elements.places
     rest, shape = places.size, []
     while rest > 1 and len(shape) < 4:
@@ -118,11 +109,8 @@ def _expected_bytes(elements: Elements) -> bytes:
     )
 
 
-@operation(12)
-def view_as_array(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(12, on="host")
+def view_as_array(world: World, rng: random.Random, held: Held) -> None:
     elements = held.elements
     name = elements.dtype.name
     ways: list[Callable[[dlw.Tensor], Any]] = [
@@ -146,22 +134,18 @@ def view_as_array(world: World, rng: random.Random) -> None:
         world.views.append(Export(view, elements))
 
 
-@operation(8)
-def make_bytes(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(8, on="host")
+def make_bytes(world: World, rng: random.Random, held: Held) -> None:
     before, wanted = world.changes, held.elements.bytes()
     found = world.attempt(held.tensor.tobytes)
     if found is not None and world.changes == before:
         must(found == wanted, held.tensor, "as bytes", found, "and not", wanted)
 
 
-@operation(8)
-def write_by_array(world: World, rng: random.Random) -> None:
+@operation(8, on="host")
+def write_by_array(world: World, rng: random.Random, held: Held) -> None:
     """One element over another through an ndarray."""
-    held = world.some(rng)
-    if held is None or held.elements.dtype not in NUMPY:
+    if held.elements.dtype not in NUMPY:
         return
     elements = held.elements
     array = world.attempt(lambda: np.asarray(held.tensor))
@@ -224,11 +208,8 @@ def show(world: World, rng: random.Random) -> None:
     world.attempt(lambda: call(held.tensor), dlw.ReleasedError)
 
 
-@operation(3)
-def ask_for_numbers(world: World, rng: random.Random) -> None:
-    held = world.some(rng)
-    if held is None:
-        return
+@operation(3, on="host")
+def ask_for_numbers(world: World, rng: random.Random, held: Held) -> None:
     call = rng.choice([int, float, complex, bool, len, list, np.array])
     made = world.attempt(
         lambda: call(held.tensor), TypeError, ValueError, BufferError, OverflowError
