@@ -4,6 +4,7 @@ import gc
 import json
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,27 @@ def run(coroutine):
     except StopIteration as done:
         return done.value
     raise AssertionError("it waits")
+
+
+def in_threads(function, given):
+    """Calls it with each at once, in threads of their own; raises what one of them raised."""
+    barrier, raised = threading.Barrier(len(given), timeout=60), []
+
+    def main(one):
+        barrier.wait()
+        try:
+            function(one)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            raised.append(error)
+
+    threads = [threading.Thread(target=main, args=(one,)) for one in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    if raised:
+        raise raised[0]
 
 
 def settle(live):

@@ -121,15 +121,8 @@ class TestImport:
         assert t.numpy().tolist() == [5, 6, 7]
         t = dlw.from_arrow(Forged(table, rows), column="a")
         assert t.numpy().tolist() == [2, 3, 4]
-        with pytest.raises(BufferError, match="several columns: name one"):
-            dlw.from_arrow(Forged(table, rows))
-        with pytest.raises(BufferError, match="no column named 'c'"):
-            dlw.from_arrow(Forged(table, rows), column="c")
         with pytest.raises(ValueError, match="null character"):
             dlw.from_arrow(Forged(table, rows), column="a\0b")
-        twice = (b"+s", [(b"a", b"i"), (b"a", b"g")])
-        with pytest.raises(BufferError, match="several columns named 'a'"):
-            dlw.from_arrow(Forged(twice, rows), column="a")
         with pytest.raises(BufferError, match="this is an array"):
             dlw.from_arrow(Forged(b"i", plain()), column="a")
 
@@ -204,9 +197,6 @@ class TestImport:
             (b"?", "unknown"),
             (b"", "unknown"),
             (b"ii", "unknown"),
-            (b"+w:", "not a number"),
-            (b"+w:-1", "not a number"),
-            (b"w:99999999999999999999", "not a number"),
         ],
     )
     def test_types_without_a_dtype(self, letters, said):
@@ -495,23 +485,25 @@ class TestLies:
     """Structs that cannot be: nothing is taken, nothing is read outside."""
 
     @pytest.mark.parametrize(
-        "changed",
+        ("said", "changed"),
         [
-            {"length": -1},
-            {"offset": -1},
-            {"offset": 2**63 - 3},
-            {"length": 2**62},
-            {"null_count": -2},
-            {"null_count": 7},
-            {"null_count": 3},  # and no bitmap
-            {"n_buffers": 1},
-            {"n_buffers": 3},
+            ("negative length or offset", {"length": -1}),
+            ("negative length or offset", {"length": 0, "offset": -1}),
+            ("negative length or offset, or one beyond", {"offset": 2**63 - 3}),
+            ("one beyond", {"length": 2**62, "offset": 2**62}),
+            ("address space", {"length": 2**62}),
+            ("nulls that cannot be", {"null_count": -2}),
+            ("nulls that cannot be", {"null_count": 7}),
+            ("nulls that cannot be", {"null_count": 2**40}),
+            ("without saying which", {"null_count": 3}),  # there is no bitmap
+            ("buffers", {"n_buffers": 1}),
+            ("buffers", {"n_buffers": 3}),
         ],
         ids=str,
     )
-    def test_numbers(self, changed):
+    def test_numbers(self, said, changed):
         producer = Forged(b"i", {**plain(), **changed})
-        with pytest.raises(BufferError):
+        with pytest.raises(BufferError, match=said):
             dlw.from_arrow(producer)
         assert producer.released == {"schema": 1, "array": 1, "stream": 0}
 
@@ -874,8 +866,11 @@ class TestExport:
         t.release()
         with pytest.raises(dlw.ReleasedError):
             dlw.to_arrow(t)
-        with pytest.raises(TypeError, match="from_dlpack"):
-            dlw.to_arrow(SIX)
+        words = r"make one with from_dlpack\(\) or from_buffer\(\)$"
+        for wrong, what in ((SIX, "an ndarray"), ([1, 2], "a list")):
+            said = f"^to_arrow takes a Tensor, not {what}: {words}"
+            with pytest.raises(TypeError, match=said):
+                dlw.to_arrow(wrong)
 
 
 def test_random_arrays_come_back():
@@ -978,12 +973,3 @@ class TestEnds:
     def test_tensors_have_the_one_cpu(self):
         with dlw.from_arrow(Forged(b"i", plain())) as tensor:
             assert tensor.device == dlw.Device(dlw.DLDeviceType.kDLCPU, 0)
-
-
-def test_to_arrow_names_what_it_was_given():
-    said = (
-        r"^to_arrow takes a Tensor, not a list: make one with from_dlpack\(\) or "
-        r"from_buffer\(\)$"
-    )
-    with pytest.raises(TypeError, match=said):
-        dlw.to_arrow([1, 2])

@@ -18,7 +18,7 @@ from arrow_forge import (
     bitmap,
     capsule,
 )
-from conftest import IN_PYODIDE
+from conftest import IN_PYODIDE, in_threads
 
 import dlpack_web as dlw
 
@@ -44,10 +44,7 @@ def same_thread(call):
 
 
 def other_thread(call):
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive()
+    in_threads(lambda _: call(), [None])
 
 
 THREADS = [
@@ -111,12 +108,10 @@ def test_three_threads_take_the_same(here, kind, _):
     producer, once, name = once_of(kind)
     setattr(producer, name, lambda *_: once)
     others, got, refused = threading.Event(), [], []
-    together = threading.Barrier(3, timeout=60)
     if kind == "stream":
         producer.during = lambda place: others.wait(60)
 
-    def take():
-        together.wait()
+    def take(_):
         try:
             got.append(dlw.from_arrow(producer).numpy().tolist())
         except BufferError as error:
@@ -124,11 +119,7 @@ def test_three_threads_take_the_same(here, kind, _):
         if len(refused) == 2:
             others.set()
 
-    threads = [threading.Thread(target=take) for _ in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(60)
+    in_threads(take, range(3))
     gc.collect()
     assert (got, len(refused)) == ([SIX.tolist()], 2)
     assert producer.released == {"schema": 1, "array": 1, "stream": kind == "stream"}

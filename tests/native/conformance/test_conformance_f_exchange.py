@@ -1,6 +1,7 @@
 """Rules 93 to 105: `__dlpack_c_exchange_api__`, ours and another producer's."""
 
 import ctypes
+import sys
 from ctypes import addressof, byref, c_void_p
 
 import numpy as np
@@ -233,8 +234,10 @@ def test_rule_098_099_failures_are_minus_1_with_an_exception(api):
             api.describe(wrong, byref(DLTensor()))
     tensor = dlw.empty(2)
     tensor.release()
-    with pytest.raises(dlw.ReleasedError):
+    with pytest.raises(dlw.ReleasedError, match="was released"):
         api.from_object(tensor, byref(c_void_p()))
+    with pytest.raises(dlw.ReleasedError, match="was released"):
+        api.describe(tensor, byref(DLTensor()))
 
 
 @pytest.mark.parametrize("answer", [-1, (0, None), (-1, 0x1234)])
@@ -372,12 +375,14 @@ def test_rule_100_round_trip(api):
 
 
 def test_rule_101_describe_borrows(api):
-    array = np.arange(6.0).reshape(2, 3)
+    array = np.arange(6.0).reshape(2, 3)[:, ::-2]
     with dlw.from_dlpack(array) as tensor:
-        before, out = dlw.live_tensors(), DLTensor()
+        before, out = (dlw.live_tensors(), sys.getrefcount(array)), DLTensor()
         assert api.describe(tensor, byref(out)) == 0
-        assert dlw.live_tensors() == before
-        assert (out.data, out.ndim, out.shape[1]) == (array.ctypes.data, 2, 3)
+        assert (dlw.live_tensors(), sys.getrefcount(array)) == before
+        assert (out.data + out.byte_offset, out.ndim) == (array.ctypes.data, 2)
+        assert (out.shape[:2], out.strides[:2]) == ([2, 2], [3, -2])
+        assert (out.code, out.bits, out.lanes, out.device_type) == (2, 64, 1, CPU)
 
 
 def test_rule_101_describe_refuses_what_a_struct_without_flags_cannot_say(api):

@@ -23,13 +23,6 @@ static const DLPackExchangeAPI *api_of(PyObject *obj) {
   return (const DLPackExchangeAPI *)header;
 }
 
-static PyObject *version(PyObject *module, PyObject *obj) {
-  (void)module;
-  const DLPackExchangeAPI *api = api_of(obj);
-  if (api == NULL) return NULL;
-  return Py_BuildValue("(II)", api->header.version.major, api->header.version.minor);
-}
-
 /* --- reading ---------------------------------------------------------------------- */
 
 /* ((device type, id), (code, bits, lanes), shape, strides, sum of float32 elements) */
@@ -52,14 +45,6 @@ static PyObject *read_tensor(const DLTensor *tensor) {
   return Py_BuildValue("((ii)(iii)NNd)", tensor->device.device_type,
                        tensor->device.device_id, tensor->dtype.code, tensor->dtype.bits,
                        tensor->dtype.lanes, shape, strides, sum);
-}
-
-static PyObject *borrow(PyObject *module, PyObject *obj) {
-  (void)module;
-  const DLPackExchangeAPI *api = api_of(obj);
-  DLTensor tensor;
-  if (api == NULL || api->dltensor_from_py_object_no_sync(obj, &tensor)) return NULL;
-  return read_tensor(&tensor);
 }
 
 static PyObject *hold(PyObject *module, PyObject *obj) {
@@ -230,19 +215,6 @@ static PyObject *allocate(PyObject *module, PyObject *args) {
                        wanted.error.message);
 }
 
-static PyObject *stream(PyObject *module, PyObject *args) {
-  (void)module;
-  PyObject *like;
-  int type, id;
-  if (!PyArg_ParseTuple(args, "Oii", &like, &type, &id)) return NULL;
-  const DLPackExchangeAPI *api = api_of(like);
-  void *found = &found;
-  if (api == NULL || api->current_work_stream((DLDeviceType)type, id, &found)) {
-    return NULL;
-  }
-  return PyLong_FromVoidPtr(found);
-}
-
 /* --- no memory for objects -------------------------------------------------------- */
 
 static PyMemAllocatorEx usual;
@@ -272,8 +244,6 @@ static PyObject *without_memory(PyObject *module, PyObject *args) {
 /* --- the module ------------------------------------------------------------------ */
 
 static PyMethodDef METHODS[] = {
-    {"version", version, METH_O, NULL},
-    {"borrow", borrow, METH_O, NULL},
     {"hold", hold, METH_O, NULL},
     {"read", read_held, METH_O, NULL},
     {"drop", drop, METH_VARARGS, NULL},
@@ -281,7 +251,6 @@ static PyMethodDef METHODS[] = {
     {"drop_pending", drop_pending, METH_O, NULL},
     {"give", give, METH_VARARGS, NULL},
     {"allocate", allocate, METH_VARARGS, NULL},
-    {"stream", stream, METH_VARARGS, NULL},
     {"without_memory", without_memory, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

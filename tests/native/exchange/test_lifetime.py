@@ -2,13 +2,12 @@
 
 import subprocess
 import textwrap
-import threading
 import weakref
 from operator import attrgetter, methodcaller
 
 import numpy as np
 import pytest
-from conftest import needs_new_numpy
+from conftest import in_threads, needs_new_numpy
 from forge import Forged
 
 import dlpack_web as dlw
@@ -118,16 +117,12 @@ def test_many_threads_share_and_release(host_python):
     tensor = dlw.from_dlpack(array)
     sums = []
 
-    def work():
+    def work(_):
         for _ in range(500):
             with dlw.from_dlpack(tensor) as mine:
                 sums.append(np.asarray(mine)[-1])
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
+    in_threads(work, range(8))
     assert sums == [999.0] * 4000
 
 

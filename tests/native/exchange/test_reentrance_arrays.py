@@ -6,13 +6,12 @@ and no tensor is left.
 """
 
 import gc
-import threading
 import weakref
 from contextlib import suppress
 
 import numpy as np
 import pytest
-from conftest import IN_PYODIDE
+from conftest import IN_PYODIDE, in_threads
 from forge import Forged, Legacy, Versioned
 
 import dlpack_web as dlw
@@ -42,17 +41,11 @@ def meddle(x):
         x.release()
 
 
-def elsewhere(use, *args):
-    """`use(*args)` in a thread of its own, to its end."""
-    thread = threading.Thread(target=use, args=args)
-    thread.start()
-    thread.join()
-
-
-def in_both(use, *args):
-    use(*args)
+def in_both(use, x=None):
+    """Here, and in a thread of its own."""
+    use(x)
     if not IN_PYODIDE:
-        elsewhere(use, *args)
+        in_threads(use, [x])
 
 
 class Hook:
@@ -315,7 +308,7 @@ def test_an_owner_asks_for_its_own_tensor_when_it_ends():
 
     class Asking(bytearray):
         def __del__(self):
-            in_both(lambda: seen.append(str(dlw.inspect())))
+            in_both(lambda _: seen.append(str(dlw.inspect())))
             with suppress(*ERRORS):
                 dlw.from_buffer(self).release()
             with suppress(*ERRORS):
@@ -356,11 +349,7 @@ def test_threads_release_import_and_view_the_same_tensor():
     producers = [Forged() for _ in range(50)]
     for producer in producers:
         tensor = dlw.from_dlpack(producer)
-        threads = [threading.Thread(target=meddle, args=(tensor,)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(meddle, [tensor] * 3)
         assert tensor.released
     gc.collect()
     assert [producer.deleted for producer in producers] == [1] * 50

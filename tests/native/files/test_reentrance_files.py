@@ -8,12 +8,11 @@ import gc
 import io
 import os
 import sys
-import threading
 import zipfile
 
 import numpy as np
 import pytest
-from conftest import run
+from conftest import in_threads, run
 from tensor_files import archive_of, opened
 
 import dlpack_web as dlw
@@ -437,38 +436,7 @@ def test_write_saves_to_the_same_path(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["a.npy"]
 
 
-def test_write_that_raises_leaves_nothing():
-    class File:
-        def write(self, piece):
-            raise ZeroDivisionError
-
-    before = dlw.live_tensors()
-    with pytest.raises(ZeroDivisionError):
-        save(File(), ARRAYS)
-    assert dlw.live_tensors() == before
-
-
 # --- threads --------------------------------------------------------------------------------
-
-
-def in_threads(function, count=8):
-    """Runs it in so many threads at once, and raises what one of them raised."""
-    barrier, raised = threading.Barrier(count), []
-
-    def main(number):
-        barrier.wait()
-        try:
-            function(number)
-        except Exception as error:  # noqa: BLE001 - raised below
-            raised.append(error)
-
-    threads = [threading.Thread(target=main, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if raised:
-        raise raised[0]
 
 
 @pytest.fixture
@@ -488,7 +456,7 @@ def test_threads_load_from_one_file(mapped, often):
             for name in ("ab", "ba")[number % 2]:
                 assert file[name].tobytes() == ARRAYS[name].tobytes()  # noqa: B023
 
-        in_threads(load)
+        in_threads(load, range(8))
         file.close()
 
 
@@ -506,13 +474,13 @@ def test_threads_load_and_close(mapped, often):
             if number == 0:
                 file.close()  # noqa: B023
 
-        in_threads(load_or_close)
+        in_threads(load_or_close, range(8))
         file.close()
 
 
 def test_threads_save_to_one_path(tmp_path, often, host_python):
     path = tmp_path / "a.npy"
     for _ in range(10):
-        in_threads(lambda number: save(path, np.full(50, number)))
+        in_threads(lambda number: save(path, np.full(50, number)), range(8))
         assert len(set(np.load(path).tolist())) == 1
     assert os.listdir(tmp_path) == ["a.npy"]
