@@ -57,3 +57,23 @@ export function failing() {
     assert.equal(liveTensors(), live);
   };
 }
+
+/** How long it would have waited, each time: longer than before, up to the longest. */
+export async function pausesOf(run) {
+  const { setTimeout } = globalThis;
+  const pauses = [];
+  const ours = [100, 200, 400, 800, 1600, 3200, 5000]; // Node's own timers have other times
+  globalThis.setTimeout = (done, ms, ...args) => {
+    if (ours.includes(ms)) pauses.push(ms);
+    return setTimeout(done, ours.includes(ms) ? 0 : ms, ...args);
+  };
+  try {
+    await run();
+  } finally {
+    globalThis.setTimeout = setTimeout;
+  }
+  for (const [i, ms] of pauses.entries()) {
+    if (i > 0) assert.equal(ms, Math.min(2 * pauses[i - 1], 5000));
+  }
+  return pauses;
+}
