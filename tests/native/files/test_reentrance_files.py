@@ -1,4 +1,3 @@
-# More than 500 lines: one suite, whose tests share their fixtures.
 """Foreign code that runs in the middle of open, load and save, and calls back into them with the
 same objects: paths, progress, buffers, mappings, file objects; from other threads, too."""
 
