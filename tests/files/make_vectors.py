@@ -26,6 +26,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from views import chains
 
 RNG = np.random.default_rng(17)
 VECTORS = []
@@ -1100,5 +1101,5 @@ def all_vectors():
 
 
 if __name__ == "__main__":
-    made = {"files": list(all_vectors()), "models": MODELS}
+    made = {"files": list(all_vectors()), "models": MODELS, "views": list(chains(80))}
     Path(sys.argv[1]).write_text(json.dumps(made))

@@ -43,7 +43,7 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
 	@tools/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 
-$(VECTORS): tests/files/make_vectors.py | $(VENV)
+$(VECTORS): tests/files/make_vectors.py tests/files/views.py | $(VENV)
 	@$(PYTHON) $< $@
 
 # A module without Python, which shares tensors by the exchange protocol alone.

@@ -2,6 +2,8 @@
 
 import gc
 import random
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,9 @@ from forge import Forged
 
 import dlpack_web as dlw
 from dlpack_web import _core
+
+sys.path.append(str(Path(__file__).parents[2] / "files"))
+from views import random_axes, random_index, random_reshape, random_shape
 
 
 def same(view, expected):
@@ -23,42 +28,11 @@ def same(view, expected):
             assert extent == 1 or stride * expected.itemsize == in_bytes
 
 
-def random_index(rng, shape):
-    items = []
-    for extent in shape:
-        if rng.random() < 0.15:
-            break
-        if rng.random() < 0.3 and extent:
-            items.append(rng.randrange(-extent, extent))
-        else:
-            bounds = [None, *range(-extent - 2, extent + 3)]
-            step = rng.choice([None, 1, 2, -1, -3])
-            items.append(slice(rng.choice(bounds), rng.choice(bounds), step))
-    if rng.random() < 0.3:
-        items.insert(rng.randint(0, len(items)), ...)
-    for _ in range(rng.choice([0, 0, 1, 2])):
-        items.insert(rng.randint(0, len(items)), None)
-    return items[0] if len(items) == 1 and rng.random() < 0.5 else tuple(items)
-
-
-def random_reshape(rng, array):
-    """A shape of as many elements, with or without a -1."""
-    rest, shape = array.size, []
-    while rest > 1 and len(shape) < 4:
-        divisors = [n for n in range(1, rest + 1) if rest % n == 0]
-        shape.append(rng.choice(divisors))
-        rest //= shape[-1]
-    shape.append(rest)
-    if rng.random() < 0.4:
-        shape[rng.randrange(len(shape))] = -1
-    return tuple(shape)
-
-
 @pytest.mark.parametrize("seed", range(300))
 def test_random_views_of_views_are_numpys(seed):
     """Chains of views, each of the one before, of arrays of any rank."""
     rng = random.Random(seed)
-    shape = [rng.choice([0, 1, 2, 3, 4, 6]) for _ in range(rng.randint(0, 4))]
+    shape = random_shape(rng)
     dtype = rng.choice(["u1", "i2", "f4", "f8", "c16"])
     array = np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
     start = dlw.live_tensors()
@@ -75,8 +49,7 @@ def test_random_views_of_views_are_numpys(seed):
                 continue
             tensor, array = tensor[index], selected
         elif what == 1:
-            axes = rng.sample(range(array.ndim), array.ndim)
-            axes = tuple(axis - rng.choice([0, array.ndim]) for axis in axes)
+            axes = random_axes(rng, array.ndim)
             tensor, array = tensor.permute_dims(axes), array.transpose(axes)
         elif array.size:
             shape = random_reshape(rng, array)
