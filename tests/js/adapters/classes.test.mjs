@@ -2,7 +2,7 @@
 // the library's own, and so is the dtype.
 // Looks inside: dtype.js lists the dtypes: each one is tried.
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, mock, test } from "node:test";
+import { mock, test } from "node:test";
 import { WebGPUBackend } from "../../../build/libraries/node_modules/@tensorflow/tfjs-backend-webgpu/dist/tf-backend-webgpu.node.js";
 import * as ort from "../../../build/libraries/node_modules/onnxruntime-common/dist/esm/index.js";
 import * as THREE from "../../../build/libraries/node_modules/three/build/three.module.js";
@@ -14,14 +14,9 @@ import { fromOrt } from "../../../js/dist/adapters/ort.js";
 import { fromTfjs, toTfjs } from "../../../js/dist/adapters/tfjs.js";
 import { fromThree, toThree } from "../../../js/dist/adapters/three.js";
 import { dtypeNamed, dtypes } from "../../../js/dist/core/dtype.js";
-import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { Tensor } from "../../../js/dist/index.js";
 import { fakeDevice } from "../fake_device.mjs";
-
-let live;
-beforeEach(() => {
-  live = liveTensors();
-});
-afterEach(() => assert.equal(liveTensors(), live, "tensors alive"));
+import "../nothing_leaks.mjs";
 
 // --- TensorFlow.js ------------------------------------------------------------------------------
 

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
-import { afterEach, before, beforeEach, test } from "node:test";
+import { before, test } from "node:test";
 import * as arrow from "../../../build/libraries/site/arrow.mjs";
 import { fromArrow } from "../../../js/dist/adapters/arrow.js";
-import { liveTensors } from "../../../js/dist/index.js";
+import "../nothing_leaks.mjs";
 
 const require = createRequire(new URL("../../../build/libraries/package.json", import.meta.url));
 const duckdb = require("@duckdb/duckdb-wasm/blocking");
@@ -13,7 +13,6 @@ const folder = dirname(require.resolve("@duckdb/duckdb-wasm/dist/duckdb-eh.wasm"
 const same = (a, b) => a.buffer === b.buffer && a.byteOffset === b.byteOffset;
 
 let connection;
-let live;
 before(async () => {
   const bundles = Object.fromEntries(
     ["mvp", "eh"].map((name) => [name, { mainModule: `${folder}/duckdb-${name}.wasm` }]),
@@ -23,10 +22,6 @@ before(async () => {
   await database.instantiate(() => {});
   connection = database.connect();
 });
-beforeEach(() => {
-  live = liveTensors();
-});
-afterEach(() => assert.equal(liveTensors(), live, "tensors alive"));
 
 /** What DuckDB itself makes of a query's only number. */
 const number = (sql) => Number(connection.query(sql).get(0).toArray()[0]);

@@ -2,7 +2,7 @@
 // fields that the libraries declare are listed here, so one that a new version adds fails.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { afterEach, beforeEach, test } from "node:test";
+import { test } from "node:test";
 import * as flechette from "../../../build/libraries/node_modules/@uwdata/flechette/dist/flechette.mjs";
 import { dump, parse } from "../../../build/libraries/node_modules/npyjs/dist/index.js";
 import * as np from "../../../build/libraries/node_modules/numpy-ts/dist/esm/index.js";
@@ -12,14 +12,9 @@ import * as arrow from "../../../build/libraries/site/arrow.mjs";
 import ndarray from "../../../build/libraries/site/ndarray.mjs";
 import { fromArrow, toArrow } from "../../../js/dist/adapters/arrow.js";
 import { fromNdarray } from "../../../js/dist/adapters/ndarray.js";
-import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { Tensor } from "../../../js/dist/index.js";
 import { random } from "../random.mjs";
-
-let live;
-beforeEach(() => {
-  live = liveTensors();
-});
-afterEach(() => assert.equal(liveTensors(), live, "tensors alive"));
+import "../nothing_leaks.mjs";
 
 // --- all fields -----------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
 // OpenCV.js 4 and 5 (the real ones): Mats are tensors without a copy, tensors are Mats by one.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { afterEach, beforeEach, test } from "node:test";
+import { test } from "node:test";
 import { fromMat, install, toMat } from "../../../js/dist/adapters/opencv.js";
 import { EXCHANGE } from "../../../js/dist/exchange/index.js";
-import { connect, liveTensors, Tensor } from "../../../js/dist/index.js";
+import { connect, Tensor } from "../../../js/dist/index.js";
+import "../nothing_leaks.mjs";
 import { boot, WHEEL } from "../pyodide/boot.mjs";
 
 const require = createRequire(new URL("../../../build/libraries/package.json", import.meta.url));
@@ -34,12 +35,6 @@ const DTYPES_4 = {
 /** Bytes of an element, by depth. */
 const SIZES = [1, 1, 2, 2, 4, 4, 8, 2, 2, 1, 8, 8, 4];
 const DTYPES = { ...DTYPES_4, bfloat16: 8, bool: 9, uint64: 10, int64: 11, uint32: 12 };
-
-let live;
-beforeEach(() => {
-  live = liveTensors();
-});
-afterEach(() => assert.equal(liveTensors(), live, "tensors alive"));
 
 /** Counts the Mats that are deleted. */
 function countMats(cv, context) {

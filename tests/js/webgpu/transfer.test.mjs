@@ -9,6 +9,7 @@ import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import * as transfer from "../../../js/dist/webgpu/buffers/transfer.js";
 import { writeWords } from "../../../js/dist/webgpu/buffers/upload.js";
 import { Random } from "../../fuzz/js/random.mjs";
+import "../nothing_leaks.mjs";
 
 /** Reads tensors as Python does. */
 const read = (tensors, outs, signal) =>
@@ -281,7 +282,6 @@ test("targets are checked before the GPU is asked", async () => {
 
 test("source and target may be released while the GPU works", async () => {
   const { device } = fakeGPU();
-  const before = liveTensors();
   const gpu = uploaded(device, 8);
   const array = new Uint8Array(8);
   const out = Tensor.fromTypedArray(array);
@@ -290,7 +290,6 @@ test("source and target may be released while the GPU works", async () => {
   out.release();
   await reading;
   assert.deepEqual(array, sequence(8));
-  assert.equal(liveTensors(), before);
 });
 
 test("a target that is detached meanwhile is an error, not a write elsewhere", async () => {
@@ -498,7 +497,6 @@ function someView(random, pair) {
 
 test("any views are read as the CPU reads them, into arrays and between neighbours", async () => {
   const random = new Random(3);
-  const before = liveTensors();
   for (let round = 0; round < 150; round++) {
     const { device } = fakeGPU();
     const [pairs, outs, held] = [[], [], []];
@@ -553,7 +551,6 @@ test("any views are read as the CPU reads them, into arrays and between neighbou
     }
     for (const each of held) each.release();
   }
-  assert.equal(liveTensors(), before);
 });
 
 test("parts are written as on the CPU, converted and not, or refused", async () => {
@@ -570,7 +567,6 @@ test("parts are written as on the CPU, converted and not, or refused", async () 
     ["uint16", "uint16"],
   ];
   const refused = { yes: 0, no: 0 };
-  const before = liveTensors();
   for (let round = 0; round < 400; round++) {
     const { device } = fakeGPU();
     const [from, to] = random.of(CONVERT);
@@ -605,5 +601,4 @@ test("parts are written as on the CPU, converted and not, or refused", async () 
     for (const each of [host, gpu, source, ...parts]) each.release();
   }
   assert.ok(refused.yes > 20 && refused.no > 100, JSON.stringify(refused));
-  assert.equal(liveTensors(), before);
 });

@@ -35,7 +35,6 @@ def test_random_views_of_views_are_numpys(seed):
     shape = random_shape(rng)
     dtype = rng.choice(["u1", "i2", "f4", "f8", "c16"])
     array = np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
-    start = dlw.live_tensors()
     tensor = dlw.from_dlpack(array)
     for _ in range(6):
         what = rng.randrange(3)
@@ -65,8 +64,6 @@ def test_random_views_of_views_are_numpys(seed):
             break
         same(tensor, np.asarray(array))
     tensor.release()
-    gc.collect()
-    assert dlw.live_tensors() == start
 
 
 def test_each_view_is_a_hold_of_its_own():
