@@ -1,5 +1,19 @@
-// GPUDevices that do nothing.
+// GPUDevices and GPUBuffers that do nothing.
 import assert from "node:assert/strict";
+
+/** A GPUBuffer that counts how often it is destroyed. */
+export const fakeBuffer = (size = 64, usage = 4 | 8 | 128) => ({
+  size,
+  usage,
+  destroyed: 0,
+  destroy() {
+    this.destroyed++;
+  },
+  mapAsync: async () => {},
+  getMappedRange: (_, count = size) => new ArrayBuffer(count),
+  unmap() {},
+  [Symbol.toStringTag]: "GPUBuffer",
+});
 
 export function fakeDevice() {
   const pass = { setPipeline() {}, setBindGroup() {}, dispatchWorkgroups() {}, end() {} };
@@ -14,13 +28,7 @@ export function fakeDevice() {
     lost: new Promise(() => {}),
     pushErrorScope() {},
     popErrorScope: async () => null,
-    createBuffer: (it) => ({
-      ...it,
-      destroy() {},
-      mapAsync: async () => {},
-      getMappedRange: (_, size = it.size) => new ArrayBuffer(size),
-      unmap() {},
-    }),
+    createBuffer: ({ size, usage }) => fakeBuffer(size, usage),
     createShaderModule: () => ({ getCompilationInfo: async () => ({ messages: [] }) }),
     createBindGroupLayout: () => ({}),
     createPipelineLayout: () => ({}),

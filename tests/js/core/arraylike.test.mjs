@@ -7,19 +7,13 @@ import { describe, test } from "node:test";
 import { format, inspect } from "node:util";
 import { watchForWholeBuffers } from "../../../js/dist/core/watch.js";
 import { Tensor } from "../../../js/dist/index.js";
+import { fakeBuffer, fakeDevice } from "../fake_device.mjs";
 import "../nothing_leaks.mjs";
 
 const four = () => Float32Array.of(1, 2, 3, 4);
 const cpu = () => Tensor.fromTypedArray(four(), { shape: [2, 2] });
-const buffer = { size: 64, usage: 0x84, destroy() {}, [Symbol.toStringTag]: "GPUBuffer" };
-const device = {
-  limits: { maxBufferSize: 1024 },
-  lost: new Promise(() => {}),
-  createBuffer: () => buffer,
-  pushErrorScope() {},
-  queue: { submit() {} },
-};
-const gpu = () => Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32" });
+const device = fakeDevice();
+const gpu = () => Tensor.fromGPUBuffer(fakeBuffer(), { device, shape: [4], dtype: "float32" });
 
 const array = /is not an array and has no (length|byteLength|\d+)\. Use/;
 const number = /is not a number\. Use/;

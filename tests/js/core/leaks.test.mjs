@@ -7,18 +7,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { watchForLeaks } from "../../../js/dist/core/watch.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { fakeBuffer, fakeDevice } from "../fake_device.mjs";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
-const limits = { maxBufferSize: 1024 };
-const device = {
-  limits: { ...limits, maxBufferSize: 1024 },
-  lost: new Promise(() => {}),
-  createBuffer() {},
-  pushErrorScope() {},
-  queue: { submit() {} },
-};
+const device = fakeDevice();
 
 test("forgotten tensors are released, and told of once", async (t) => {
   const warned = t.mock.method(console, "warn", () => {});
@@ -28,10 +22,7 @@ test("forgotten tensors are released, and told of once", async (t) => {
   let released = 0;
   const release = () => released++;
   const lend = () =>
-    Tensor.fromGPUBuffer(
-      { size: 64, usage: 4 },
-      { device, shape: [2, 3], dtype: "float32", release },
-    );
+    Tensor.fromGPUBuffer(fakeBuffer(), { device, shape: [2, 3], dtype: "float32", release });
   (() => {
     for (let i = 0; i < 100; i++) lend();
     lend().release(); // by hand: not a second time by the net

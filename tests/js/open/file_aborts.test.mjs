@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
-import { fakeDevice } from "../fake_device.mjs";
+import { fakeBuffer, fakeDevice } from "../fake_device.mjs";
 import { saved } from "./made_files.mjs";
 
 const MB = 1 << 20;
@@ -260,11 +260,8 @@ test("save() of a tensor on a GPU that does not answer", async () => {
   const { to } = targetThatStalls("none", calls);
   const device = {
     ...deafDevice([]),
-    createBuffer: (descriptor) => ({
-      ...descriptor,
-      destroy() {},
-      mapAsync: () => new Promise(() => {}),
-    }),
+    createBuffer: ({ size }) =>
+      Object.assign(fakeBuffer(size), { mapAsync: () => new Promise(() => {}) }),
   };
   const tensor = Tensor.fromTypedArray(new Float32Array(4)).to(device);
   await isAborted((signal) => save(tensor, { to, signal }));

@@ -23,7 +23,6 @@ const device = {
     maxStorageBufferBindingSize: 512,
     maxUniformBufferBindingSize: 256,
   },
-  createBuffer: (it) => ({ ...it, destroy() {}, [Symbol.toStringTag]: "GPUBuffer" }),
   createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
   createCommandEncoder() {
     throw new Error("the kernel ran");

@@ -5,20 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { releaseSlot, retainSlot, slotOf } from "../../../js/dist/webgpu/buffers/table.js";
-import { fakeDevice as idleDevice } from "../fake_device.mjs";
-
-const USAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
-
-function fakeBuffer(size = 64, usage = USAGE) {
-  return {
-    size,
-    usage,
-    destroyed: 0,
-    destroy() {
-      this.destroyed++;
-    },
-  };
-}
+import { fakeBuffer, fakeDevice as idleDevice } from "../fake_device.mjs";
 
 function fakeDevice(label = "") {
   const made = idleDevice();

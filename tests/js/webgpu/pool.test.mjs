@@ -4,19 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { IdlePool } from "../../../js/dist/webgpu/buffers/pool.js";
 import { newRecord } from "../../../js/dist/webgpu/errors/record.js";
+import { fakeBuffer } from "../fake_device.mjs";
 
 const MIB = 1 << 20;
 
 function idle(size, origin = "tensors", options = {}) {
-  const buffer = {
-    size,
-    usage: 4 | 8 | 128,
-    destroyed: 0,
-    destroy() {
-      this.destroyed++;
-    },
-  };
-  return newRecord(buffer, origin, options);
+  return newRecord(fakeBuffer(size), origin, options);
 }
 
 const destroyed = (records) => records.map(({ gpu }) => gpu.destroyed);

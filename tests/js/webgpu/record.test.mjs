@@ -13,9 +13,9 @@ import {
   recordOf,
   setOutcome,
 } from "../../../js/dist/webgpu/errors/record.js";
+import { fakeBuffer, fakeDevice } from "../fake_device.mjs";
 import { random } from "../random.mjs";
 
-const bufferOf = (size, usage = 4 | 8 | 64 | 128) => ({ size, usage, destroyed: 0, destroy() {} });
 const outcome = (fault) => ({ fault, done: Promise.resolve(fault) });
 const bad = () => outcome({ error: new Error("bad"), reported: false });
 
@@ -23,7 +23,7 @@ for (const seed of [1, 2, 3]) {
   test(`what is known of each byte is what was found last of it, seed ${seed}`, () => {
     const next = random(seed);
     const size = 300;
-    const buffer = newRecord(bufferOf(size), "tensors");
+    const buffer = newRecord(fakeBuffer(size), "tensors");
     const bytes = new Array(size).fill(null);
     for (let step = 0; step < 3000; step++) {
       const start = next(size);
@@ -48,7 +48,7 @@ for (const seed of [1, 2, 3]) {
 }
 
 test("what turned out well is forgotten, however many writes there were", () => {
-  const buffer = newRecord(bufferOf(1 << 20), "tensors");
+  const buffer = newRecord(fakeBuffer(1 << 20), "tensors");
   for (let i = 0; i < 5000; i++) {
     const found = outcome(undefined);
     setOutcome({ buffer, start: 8 * i, end: 8 * i + 4 }, found);
@@ -59,7 +59,7 @@ test("what turned out well is forgotten, however many writes there were", () => 
 
 test("of no bytes nothing is known but that the buffer was made", () => {
   const creation = outcome(undefined);
-  const buffer = newRecord(bufferOf(16), "tensors", { creation });
+  const buffer = newRecord(fakeBuffer(16), "tensors", { creation });
   setOutcome({ buffer, start: 4, end: 4 }, bad());
   assert.deepEqual(buffer.writes, []);
   setOutcome({ buffer, start: 0, end: 16 }, bad());
@@ -69,7 +69,7 @@ test("of no bytes nothing is known but that the buffer was made", () => {
 });
 
 test("a buffer has one record, whoever asks", () => {
-  const [ours, theirs] = [bufferOf(16), bufferOf(16)];
+  const [ours, theirs] = [fakeBuffer(16), fakeBuffer(16)];
   const made = newRecord(ours, "tensors");
   assert.equal(recordOf(ours), made);
   const found = recordOf(theirs);
@@ -82,7 +82,7 @@ test("a buffer has one record, whoever asks", () => {
 });
 
 test("a newer copy sees that an older one has had the record", () => {
-  const record = newRecord(bufferOf(64), "tensors");
+  const record = newRecord(fakeBuffer(64), "tensors");
   const { format } = record;
   Object.assign(record, { format: format + 3, news: "kept by newer ones" });
   migrate(record);
@@ -91,26 +91,6 @@ test("a newer copy sees that an older one has had the record", () => {
     [format, "kept by newer ones", false],
   );
 });
-
-/** As much of a device as an upload needs. */
-function fakeDevice() {
-  return {
-    label: "",
-    limits: { maxBufferSize: 1 << 20 },
-    lost: new Promise(() => {}),
-    pushErrorScope() {},
-    popErrorScope: async () => null,
-    createBuffer: ({ size, usage }) => ({
-      size,
-      usage,
-      destroyed: 0,
-      destroy() {
-        this.destroyed++;
-      },
-    }),
-    queue: { submit() {}, writeBuffer() {} },
-  };
-}
 
 const upload = (device) => Tensor.fromTypedArray(new Float32Array(4)).to(device);
 
@@ -194,7 +174,7 @@ test("a buffer whose last work failed does not wait in the pool", () => {
 
 test("a buffer is reusable while nothing speaks against it", () => {
   const reusable = (fields, errors, now) =>
-    isReusable({ ...newRecord(bufferOf(16), "tensors", { errors }), ...fields }, now);
+    isReusable({ ...newRecord(fakeBuffer(16), "tensors", { errors }), ...fields }, now);
   assert.equal(reusable({}, 2, 2), true);
   assert.equal(reusable({}, 2, 3), false); // its creation was not watched
   assert.equal(reusable({ creation: outcome(null) }, 2, 3), true);

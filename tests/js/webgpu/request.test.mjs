@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { webgpu } from "../../../js/dist/index.js";
 import { requestOnce } from "../../../js/dist/webgpu/device/request.js";
+import { fakeBuffer, fakeDevice as idleDevice } from "../fake_device.mjs";
 
 const PAGE = Symbol.for("dlpack.device");
 const LIMITS = {
@@ -16,22 +17,23 @@ const LIMITS = {
 
 function fakeDevice({ requiredFeatures = [], requiredLimits = {}, label = "" } = {}) {
   const device = {
+    ...idleDevice(),
     label,
     features: new Set(requiredFeatures),
-    limits: { maxBindGroups: 2, minUniformBufferOffsetAlignment: 256, ...requiredLimits },
+    limits: {
+      maxBindGroups: 2,
+      minUniformBufferOffsetAlignment: 256,
+      maxBufferSize: 256,
+      ...requiredLimits,
+    },
     isLost: false,
-    lost: new Promise(() => {}),
-    pushErrorScope() {},
-    popErrorScope: async () => null,
-    createBuffer: () => ({
-      destroy() {},
-      mapAsync: async () => {
-        if (device.isLost) throw new Error("lost");
-      },
-    }),
-    queue: { submit() {} },
+    createBuffer: ({ size }) =>
+      Object.assign(fakeBuffer(size), {
+        mapAsync: async () => {
+          if (device.isLost) throw new Error("lost");
+        },
+      }),
   };
-  device.limits.maxBufferSize ??= 256;
   return device;
 }
 
