@@ -82,7 +82,7 @@ async function read(url, options) {
 for (const row of ROWS) {
   if (row.only === "py") continue;
   test(`a server: ${row.name}`, async () => {
-    for (const retries of row.paced ? [1, 4] : [4]) {
+    for (const retries of row.paced ? [1, undefined] : [undefined]) {
       told = row;
       asked = [];
       const { file: format = "npy" } = row;
@@ -95,7 +95,7 @@ for (const row of ROWS) {
           : reading);
       });
       if (row.paced) {
-        assert.ok(asked.length <= 16 * retries + 1, `${asked.length}`);
+        assert.ok(asked.length <= 16 * (retries ?? 4) + 1, `${asked.length}`);
         // Node itself may try once more where a connection ended before its answer.
         assert.ok(pauses.length <= asked.length - 1 && pauses.length > 0);
       } else if (typeof row.asked === "number") assert.equal(asked.length, row.asked);
