@@ -12,6 +12,12 @@ static const struct {
                {'l', kDLInt, 64},   {'L', kDLUInt, 64}, {'e', kDLFloat, 16},
                {'f', kDLFloat, 32}, {'g', kDLFloat, 64}};
 
+/* Dates, times of day, timestamps and durations, which are int32 in the first NARROW
+ * types, else int64. A time zone may follow the colon of a timestamp. */
+enum { NARROW = 3 };
+static const char TIMES[][5] = {"tdD",  "tts",  "ttm",  "tdm", "ttu", "ttn", "tss:",
+                                "tsm:", "tsu:", "tsn:", "tDs", "tDm", "tDu", "tDn"};
+
 /* Types without a DLPack dtype, by the beginnings of their letters, and how to convert
  * them. */
 static const struct {
@@ -19,10 +25,6 @@ static const struct {
 } OTHERS[] = {
     {"n", "null", "there is nothing in it to share"},
     {"d:", "decimal", "cast it to float64, or to int64 where its scale is 0"},
-    {"td", "date", "cast it to int32 or int64"},
-    {"tt", "time", "cast it to int32 or int64"},
-    {"ts", "timestamp", "cast it to int64"},
-    {"tD", "duration", "cast it to int64"},
     {"ti", "interval", "take its parts as integers"},
     {"u", "string", "encode it to numbers, for example by dictionary_encode()"},
     {"U", "large string", "encode it to numbers, for example by dictionary_encode()"},
@@ -36,7 +38,7 @@ static const struct {
     {"+m", "map", "take its keys or values, flattened"},
     {"+u", "union", "take one of its fields"},
     {"+r", "run-end encoded", "decode it first"},
-    {"+", "list", "flatten it, or cast it to a fixed-size list"},
+    {"+", "list", "share its values and its offsets, or cast it to a fixed-size list"},
 };
 
 static int refuse_type(const char *format) {
@@ -130,6 +132,13 @@ static int parse_scalar(const char *format, arrow_type *type) {
       type->dtype = (DLDataType){SCALARS[i].code, SCALARS[i].bits, 1};
       return 0;
     }
+  }
+  for (size_t i = 0; i < sizeof TIMES / sizeof TIMES[0]; i++) {
+    size_t length = strlen(TIMES[i]);
+    if (strncmp(format, TIMES[i], length) != 0) continue;
+    if (length == 3 && format[3] != 0) break;
+    type->dtype = (DLDataType){kDLInt, i < NARROW ? 32 : 64, 1};
+    return 0;
   }
   return refuse_type(format);
 }

@@ -43,10 +43,11 @@ def from_arrow(
     """A Tensor over the memory of an Arrow array or column; read-only, as Arrow's is.
 
     One chunk of integers or floats is not copied. Several chunks are joined, and bool, which
-    Arrow stores as bits, becomes bytes; each takes one copy. Fixed-size lists become further
-    axes. `arrow.fixed_shape_tensor` keeps its shape and permutation, and `arrow.bool8` is
-    bool, without a copy if its bytes are 0 and 1; other extension types become their
-    storage. If an object's `__arrow_c_array__` raises, its stream is used.
+    Arrow stores as bits, becomes bytes; each takes one copy. Dates, times and durations are
+    counts of their unit. Fixed-size lists become further axes. `arrow.fixed_shape_tensor`
+    keeps its shape and permutation, and `arrow.bool8` is bool, without a copy if its bytes are
+    0 and 1; other extension types become their storage. If an object's `__arrow_c_array__`
+    raises, its stream is used.
 
     Parameters
     ----------

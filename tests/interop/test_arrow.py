@@ -300,16 +300,85 @@ def test_no_null_is_dropped(pa):
             assert back.to_pylist() == rows
 
 
+DAYS = np.array(["2026-01-02", "1969-12-31"], "datetime64[D]")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_are_what_numpy_has_for_them(pa, unit):
+    moments = DAYS.astype(f"datetime64[{unit}]")
+    spans = moments - moments[1]
+    for array, values in (
+        (pa.array(moments), moments),
+        (pa.array(moments, pa.timestamp(unit, "Europe/Paris")), moments),
+        (pa.array(spans), spans),
+        (pa.chunked_array([moments[:1], moments[1:]]), moments),
+    ):
+        with dlw.from_arrow(array) as t:
+            assert t.dtype == "int64"
+            assert t.numpy().view(values.dtype).tolist() == values.tolist()
+    noon = pa.array([datetime.time(12), datetime.time(0, 0, 1)])
+    noon = noon.cast(pa.time32(unit) if unit in "ms" else pa.time64(unit))
+    with dlw.from_arrow(noon) as t:
+        seconds = t.numpy().astype("int64").view(f"timedelta64[{unit}]")
+        assert (seconds / np.timedelta64(1, "s")).tolist() == [43200, 1]
+
+
+def test_dates_count_days(pa):
+    with dlw.from_arrow(pa.array(DAYS)) as t:
+        assert t.dtype == "int32"
+        assert (t.numpy().astype("datetime64[D]") == DAYS).all()
+    with dlw.from_arrow(pa.array(DAYS, pa.date64())) as t:
+        assert (t.numpy().view("datetime64[ms]") == DAYS).all()
+
+
+@pytest.mark.parametrize("name", ["polars", "pandas", "duckdb"])
+def test_times_of_other_libraries(name):
+    library = wanted(name)
+    moments = DAYS.astype("datetime64[us]")
+    if name == "duckdb":
+        rows = ", ".join(f"('{day}'::timestamp)" for day in DAYS)
+        column = library.sql(f"select * from (values {rows})")
+    else:
+        column = library.Series(moments)
+    with dlw.from_arrow(column) as t:
+        assert (t.numpy().view("datetime64[us]") == moments).all()
+
+
+def test_lists_are_shared_as_values_and_offsets(pa):
+    array = pa.array([[1.5], [], [2.5, 3.5]])
+    for lists in (array, array.cast(pa.large_list(pa.float64()))):
+        with dlw.from_arrow(lists.values) as v, dlw.from_arrow(lists.offsets) as o:
+            assert address(v.numpy()) == lists.values.buffers()[1].address
+            assert v.numpy().tolist() == [1.5, 2.5, 3.5]
+            assert o.numpy().tolist() == [0, 1, 1, 3]
+
+
+def test_points_of_geoarrow(pa):
+    """Interleaved ones are a matrix; of separate ones, x and y are columns."""
+    said = {"ARROW:extension:name": "geoarrow.point", "ARROW:extension:metadata": "{}"}
+    points = np.arange(6.0).reshape(3, 2)
+    flat = pa.array(points.ravel())
+    pairs = pa.FixedSizeListArray.from_arrays(flat, 2)
+    apart = pa.StructArray.from_arrays([points[:, 0], points[:, 1]], ["x", "y"])
+    columns = {"pairs": pairs, "apart": apart}
+    fields = [pa.field(k, v.type, metadata=said) for k, v in columns.items()]
+    table = pa.table(list(columns.values()), schema=pa.schema(fields))
+    with dlw.from_arrow(table, column="pairs") as t:
+        assert address(t.numpy()) == flat.buffers()[1].address
+        assert t.numpy().tolist() == points.tolist()
+    for i, name in enumerate("xy"):
+        with dlw.from_arrow(table["apart"], column=name) as t:
+            assert t.numpy().tolist() == points[:, i].tolist()
+
+
 def test_types_without_a_dtype(pa):
-    moment = datetime.datetime(2026, 1, 2)
     for array, said in (
         (pa.array(["a"]), "string"),
         (pa.array(["a"], pa.string_view()), "string view"),
         (pa.array(["a"]).dictionary_encode(), "dictionary"),
         (pa.array([decimal.Decimal("1.5")]), "decimal"),
-        (pa.array([moment]), "timestamp"),
-        (pa.array([moment.date()]), "date"),
-        (pa.array([[1], [2, 3]]), "list"),
+        (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "interval"),
+        (pa.array([[1], [2, 3]]), "list.*its values and its offsets"),
         (pa.array([{"a": 1, "b": 2}]), "columns"),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), "map"),
         (pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2]), "run-end"),

@@ -72,14 +72,10 @@ for (const bits of [8, 16, 32, 64]) {
 }
 
 const ENCODE = "encode it to numbers";
-const CAST = "cast it to an integer";
 /** How to convert types without a dtype, by the beginnings of their names. */
 const WAYS: Record<string, string> = {
   Null: "there is nothing in it to share",
   Decimal: "cast it to float64, in SQL CAST(x AS DOUBLE)",
-  Date: CAST,
-  Time: CAST, // and Timestamp
-  Duration: CAST,
   Interval: "take its parts as integers",
   Utf8: ENCODE,
   LargeUtf8: ENCODE,
@@ -89,7 +85,7 @@ const WAYS: Record<string, string> = {
   Struct: "take one of its fields",
   Map: "take its keys or values",
   Union: "take one of its fields",
-  List: "flatten it, or cast it to a FixedSizeList, in SQL CAST(x AS FLOAT[3])",
+  List: "share its values and offsets, or cast it to a FixedSizeList, in SQL CAST(x AS FLOAT[3])",
 };
 
 // --- from it ----------------------------------------------------------------------------------------
@@ -97,7 +93,7 @@ const WAYS: Record<string, string> = {
 /**
  * A tensor over the values of an Arrow vector or column, without a copy: one axis, and one more for
  * each FixedSizeList or FixedSizeBinary. Bools become bytes (one copy), and several chunks are joined
- * (one copy). In a table or record batch, `arrow.fixed_shape_tensor` keeps its shape and permutation, and
+ * (one copy). Dates, times, timestamps and durations are counts of their unit. In a table or record batch, `arrow.fixed_shape_tensor` keeps its shape and permutation, and
  * `arrow.bool8` is bool, without a copy if its bytes are 0 and 1 and no tensor's; other extension types
  * become their storage. A vector has no extension type: pass the table, and `column`.
  *
@@ -112,7 +108,7 @@ const WAYS: Record<string, string> = {
  * results among them, or a Column or Table of flechette; of several columns `column` names one
  * @param options - `column`, `nulls`, and `copy`: true always copies, false never does
  * @returns a tensor, or with `nulls: "mask"` two, which the caller releases
- * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers, and nulls
+ * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers or times, and nulls
  * within lists; CopyError
  */
 export function fromArrow(
@@ -273,14 +269,20 @@ function leavesOf(given: any, rows: Part[]): Leaves {
     made.parts = parts.map(({ data, count }) => ({ data, count: count * width }));
     return { ...made, type: dtypeNamed("uint8") };
   }
-  const dtype = isBool8 ? "bool" : name.toLowerCase();
+  const isTime = /^(Date|Time|Duration)/.test(name); // and Timestamp
+  const dtype = isBool8 ? "bool" : isTime ? countsOf(name, field.type) : name.toLowerCase();
   if (Object.hasOwn(CLASSES, dtype)) return { ...made, type: dtypeNamed(dtype) };
   const way = Object.entries(WAYS).find(([start]) => name.startsWith(start))?.[1];
   throw new UnsupportedError(
-    `cannot share Arrow's type ${name}: numbers, bools and FixedSizeLists of them are supported` +
+    `cannot share Arrow's type ${name}: numbers, bools, times and FixedSizeLists of them are supported` +
       (way === undefined ? "" : `; ${way}`),
     { given: name },
   );
+}
+
+/** The dtype of dates, times, timestamps and durations; flechette's names have no widths. */
+function countsOf(name: string, { values }: any): string {
+  return /^\w+32/.test(name) || values?.BYTES_PER_ELEMENT === 4 ? "int32" : "int64";
 }
 
 /** Elements of a list, or bytes of a binary: `stride` in flechette. */

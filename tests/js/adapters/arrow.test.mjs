@@ -193,6 +193,44 @@ test("a vector follows memory that grows, and holds it", () => {
   assert.equal(released, 0);
 });
 
+test("dates, times, timestamps and durations are counts of their unit", () => {
+  const narrow = [arrow.DateDay, arrow.TimeSecond, arrow.TimeMillisecond];
+  const units = ["Second", "Millisecond", "Microsecond", "Nanosecond"];
+  const wide = [arrow.DateMillisecond, arrow.TimeMicrosecond, arrow.TimeNanosecond];
+  const { ...types } = arrow;
+  for (const unit of units) wide.push(types[`Timestamp${unit}`], types[`Duration${unit}`]);
+  for (const Type of [...narrow, ...wide]) {
+    const isNarrow = narrow.includes(Type);
+    const data = isNarrow ? Int32Array.of(-1, 0, 7) : BigInt64Array.of(-1n, 0n, 7n);
+    for (const type of [new Type(), new Type("+03:32")]) {
+      const given = arrow.makeVector(arrow.makeData({ type, length: 3, data }));
+      const tensor = fromArrow(arrow, given, { copy: false });
+      assert.deepEqual([tensor.dtype, tensor.shape], [isNarrow ? "int32" : "int64", [3]]);
+      assert.ok(same(tensor.data, data));
+      tensor.release();
+    }
+  }
+  // Older versions have pairs of int32.
+  const pairs = arrow.makeData({ type: new arrow.DateMillisecond(), length: 3 });
+  const old = new arrow.Vector([Object.assign(pairs, { values: new Int32Array(6) })]);
+  assert.throws(() => fromArrow(arrow, old), RangeError);
+});
+
+test("lists are shared as values and offsets", () => {
+  const type = new arrow.List(new arrow.Field("item", new arrow.Float32(), false));
+  const [data] = arrow.vectorFromArray([[1.5], [], [2.5, 3.5]], type).data;
+  const values = fromArrow(arrow, data.children[0], { copy: false });
+  const offsets = Tensor.fromTypedArray(data.valueOffsets.subarray(0, data.length + 1));
+  assert.deepEqual(
+    [[...values], [...offsets]],
+    [
+      [1.5, 2.5, 3.5],
+      [0, 1, 1, 3],
+    ],
+  );
+  for (const each of [values, offsets]) each.release();
+});
+
 test("types that are no numbers are refused", () => {
   const text = arrow.vectorFromArray(["a", "b"]);
   const refused = { name: "UnsupportedError", message: /Dictionary.*decode it/ };
@@ -204,12 +242,8 @@ test("types that are no numbers are refused", () => {
     [new arrow.LargeUtf8(), /encode it/],
     [new arrow.Binary(), /cast it to FixedSizeBinary/],
     [new arrow.Decimal(0, 38, 128), /float64/],
-    [new arrow.TimestampSecond(), /cast it to an integer/],
-    [new arrow.TimeMillisecond(), /cast it to an integer/],
-    [new arrow.DateDay(), /cast it to an integer/],
-    [new arrow.DurationSecond(), /cast it to an integer/],
     [new arrow.IntervalYearMonth(), /its parts/],
-    [new arrow.List(item), /flatten it, or cast it/],
+    [new arrow.List(item), /share its values and offsets, or cast it/],
   ];
   for (const [type, way] of others) {
     const values = new arrow.Vector([new arrow.Data(type, 0, 0, 0)]);

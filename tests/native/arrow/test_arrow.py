@@ -42,6 +42,11 @@ LETTERS = {
     "float32": b"f",
     "float64": b"g",
 }
+TIMES = dict.fromkeys((b"tdD", b"tts", b"ttm"), "int32")
+TIMES |= dict.fromkeys(
+    (b"tdm", b"ttu", b"ttn", b"tDs", b"tDm", b"tDu", b"tDn"), "int64"
+)
+TIMES |= dict.fromkeys((b"tss:", b"tsm:UTC", b"tsu:+03:32", b"tsn:a/b"), "int64")
 SIX = np.arange(6, dtype="i4")
 
 
@@ -68,6 +73,16 @@ class TestImport:
             assert producer.released["array"] == 0
         gc.collect()
         assert producer.released["array"] == 1
+
+    @pytest.mark.parametrize("letters", TIMES)
+    def test_times_are_counts_of_their_unit(self, letters):
+        counts = np.arange(-2, 5, dtype=TIMES[letters])
+        with dlw.from_arrow(Forged(letters, plain(counts))) as t:
+            assert (t.dtype, t.shape) == (TIMES[letters], (7,))
+            assert np.shares_memory(t.numpy(), counts)
+        pairs = {"length": 3, "buffers": [None], "children": [plain(counts)]}
+        with dlw.from_arrow(Forged((b"+w:2", [(b"item", letters)]), pairs)) as t:
+            assert t.numpy().tolist() == counts[:6].reshape(3, 2).tolist()
 
     def test_who_holds_on(self):
         producer = Forged(b"i", plain())
@@ -187,13 +202,19 @@ class TestImport:
             (b"u", "string"),
             (b"vz", "binary view"),
             (b"d:9,2", "decimal"),
-            (b"tdD", "date.*cast it to int32 or int64"),
-            (b"tsu:UTC", "timestamp.*int64"),
-            (b"+l", "list.*fixed-size"),
+            (b"tiD", "interval.*its parts"),
+            (b"+l", "list.*its values and its offsets.*fixed-size"),
             (b"+L", "list"),
             (b"+ud:0", "union"),
             (b"+r", "run-end"),
             (b"n", "null"),
+            (b"t", "unknown"),
+            (b"ts", "unknown"),
+            (b"tss", "unknown"),
+            (b"tsD:", "unknown"),
+            (b"tdDs", "unknown"),
+            (b"ttD", "unknown"),
+            (b"tDn:", "unknown"),
             (b"?", "unknown"),
             (b"", "unknown"),
             (b"ii", "unknown"),
