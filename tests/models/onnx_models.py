@@ -16,6 +16,8 @@ TYPES = {
     "float64": 11,
     "uint32": 12,
     "uint64": 13,
+    "bfloat16": 16,
+    "float8_e4m3fn": 17,
     "uint4": 21,
     "int4": 22,
 }

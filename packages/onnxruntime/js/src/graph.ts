@@ -32,6 +32,8 @@ export interface GraphFacts {
   indices: Map<string, number>;
   /** The first name of an input or output that onnxruntime-web would take for another one. */
   wrongName: string | undefined;
+  /** The first input or output whose elements onnxruntime-web has no tensors for. */
+  refused: GraphSlot | undefined;
   /**
    * What onnxruntime-web would change in strings of the model, which may be results: "NUL".
    * undefined: nothing, or there are no results of strings.
@@ -44,6 +46,9 @@ const OVERRIDABLE_FROM = 4;
 
 /** The type of results that are strings. */
 const STRINGS = "tensor(string)";
+
+/** Types that onnxruntime-web has in models, but not in tensors. */
+const REFUSED = /^tensor\((?:bfloat|complex|float[48]|undefined)/;
 
 /** onnxruntime-web's value for an unknown extent: -1 as an unsigned number. */
 const UNKNOWN = 2 ** 32 - 1;
@@ -113,6 +118,7 @@ export function graphFacts(model: Uint8Array): GraphFacts {
     overridable: version < OVERRIDABLE_FROM ? [] : inputs.filter(has),
     indices: indicesOf(gathers, inputs, values),
     wrongName,
+    refused: [...inputs, ...outputs].find(({ type }) => REFUSED.test(type)),
     flaw: outputs.some(({ type }) => type === STRINGS) ? flawOfStrings(model) : undefined,
   };
 }

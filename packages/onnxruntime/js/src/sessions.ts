@@ -35,7 +35,7 @@ import {
   type Wait,
   type Work,
 } from "dlpack-web/internal";
-import { type GraphFacts, graphFacts } from "./graph.js";
+import { type GraphFacts, type GraphSlot, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
 
@@ -204,6 +204,8 @@ export class Session {
     const { model: written, files } = await this.#load();
     this.#facts = modelFacts(written);
     this.#graph = graphFacts(written);
+    const { refused } = this.#graph;
+    if (refused) throw cannotFeed(refused);
     const { model, zipped } = withoutZipMaps(written);
     this.#zipped = zipped;
     const externalData = Object.entries(files).map(([path, data]) => ({ path, data }));
@@ -628,11 +630,21 @@ class Run {
   }
 }
 
-/** In the words of onnxruntime-web: NOT_IMPLEMENTED. */
 function misnamed(name: string): Error {
-  const message =
+  return unsupported(
     `onnxruntime-web would take the name ${name} of an input or output for another one: ` +
-    "rename it in the model";
+      "rename it in the model",
+  );
+}
+
+function cannotFeed({ name, type }: GraphSlot): Error {
+  return unsupported(
+    `onnxruntime-web has no ${type}, the type of ${name}: export the model in float32 or float16`,
+  );
+}
+
+/** In the words of onnxruntime-web: NOT_IMPLEMENTED. */
+function unsupported(message: string): Error {
   return new Error(`failed to load the model. ERROR_CODE: 9, ERROR_MESSAGE: ${message}`);
 }
 

@@ -321,7 +321,7 @@ async def _open_with(
 # onnxruntime-web's messages about operators and dtypes that a build lacks.
 _LACKING = re.compile(
     "Could not find an implementation|is not a registered function/op|No Op registered"
-    r"|Provider type for \w+ node .* is not set"
+    r"|Provider type for \w+ node .* is not set|MLDataType for: .* is not currently"
 )
 
 

@@ -10,7 +10,8 @@ from pages import TestPage
 
 
 @pytest.mark.parametrize(
-    "name", ["cases", "docstrings", "errors", "faults", "feeds", "libraries", "values"]
+    "name",
+    ["cases", "docstrings", "errors", "faults", "feeds", "libraries", "nan", "values"],
 )
 def test_sessions_from_python(name: str, strict_page: TestPage) -> None:
     strict_page.pytest(

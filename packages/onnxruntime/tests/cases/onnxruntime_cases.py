@@ -360,6 +360,23 @@ def test_what_a_build_lacks_is_said_with_what_helps():
     assert s.run(None, {"x": np.float32([1, 2])})[0].dtype == np.float64
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_small_floats_within_a_model_are_for_the_cpu(dtype):
+    nodes = [
+        node("Cast", ("x",), ("small",), cast_to(dtype)),
+        node("Cast", ("small",), ("y",), cast_to("float32")),
+    ]
+    model = graph(nodes, [("x", "float32", ("N",))], [("y", "float32", ("N",))])
+    with pytest.raises(
+        (STATE.NotImplemented, STATE.Fail),
+        match=r"providers=\['CPUExecutionProvider'\]",
+    ):
+        session(model, GPU)
+    with pytest.warns(UserWarning, match="runs on .* not on WebGPU: "):
+        s = session(model, [*GPU, *CPU])
+    assert s.run(None, {"x": np.float32([1.5, 257])})[0].tolist() == [1.5, 256]
+
+
 def test_providers_are_set_later():
     s = session(doubling(), GPU)
     x = np.arange(3, dtype=np.float32)

@@ -8,7 +8,17 @@ import pytest
 from gpu_interrupts import held, interrupted, places_of, settled
 from gpu_world import run
 from js import harness
-from onnx_models import doubling, graph, message, node, number, one_node, text, varint
+from onnx_models import (
+    cast_to,
+    doubling,
+    graph,
+    message,
+    node,
+    number,
+    one_node,
+    text,
+    varint,
+)
 
 import dlpack_web as dlw
 import dlpack_web_onnxruntime as ort
@@ -57,6 +67,20 @@ def adding(providers, shape=("N", 3)):
             "Type 'tensor.bool.'",
         ),
         (one_node("Sin", "float16", opset=99), "Fail", "1 : FAIL : .*Opset 99"),
+        (
+            one_node("Identity", "bfloat16"),
+            "NotImplemented",
+            r"no tensor\(bfloat16\), the type of x: export the model in float32 or float16",
+        ),
+        (
+            graph(
+                [node("Cast", ("x",), ("y",), cast_to("float8_e4m3fn"))],
+                [("x", "float32", ("N",))],
+                [("y", "float8_e4m3fn", ("N",))],
+            ),
+            "NotImplemented",
+            r"no tensor\(float8e4m3fn\), the type of y: export",
+        ),
         (
             "nope.onnx",
             "NoSuchFile",
