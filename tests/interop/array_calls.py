@@ -152,6 +152,24 @@ CALLS = {
         "sk.model_selection.train_test_split(m, random_state=0)": WAY,
         "sk.utils.shuffle(t, random_state=0)": WAY,
     },
+    "xgboost": {  # the address is not in __array_interface__: it would outlive the Tensor
+        "xgb.DMatrix(m)": WAY,
+        "xgb.DMatrix(np.asarray(m), label=t[:2])": WAY,
+        "xgb.XGBRegressor(n_estimators=1, n_jobs=1).fit(m, t[:2])": WAY,
+        "xgb.DMatrix(np.asarray(m), np.asarray(t[:2])).get_label()": SAME,
+    },
+    "lightgbm": {
+        "lgb.LGBMRegressor(n_jobs=1, verbose=-1).fit(m, t[:2]).predict(m)": SAME,
+        "lgb.Dataset(m, np.asarray(t[:2]), params=QUIET).construct().get_label()": SAME,
+        "lgb.Dataset(m, t[:2], params=QUIET).construct()": r"Wrong type\(Tensor\) for label",
+        "lgb.Dataset(m, np.asarray(t[:2]), weight=t[:2]).construct()": WAY,
+    },
+    "kornia_rs": {
+        "np.asarray(kornia_rs.image.Image.from_dlpack(pixels))": SAME,
+        "np.asarray(kornia_rs.image.Image.from_dlpack(pixels[..., 0]))": "contiguous",
+        "kornia_rs.image.Image.fromarray(pixels)": "is not an instance of 'ndarray'",
+        "kornia_rs.imgproc.gray_from_rgb(pixels)": "is not an instance of 'ndarray'",
+    },
     "xarray": {
         "xr.DataArray(t), xr.Variable('x', t).mean()": SAME,
         "xr.DataArray(m, dims=('x', 'y'), coords={'y': t[:3]})": SAME,

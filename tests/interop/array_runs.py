@@ -102,7 +102,10 @@ def modules(library, folder=None):
         names["doubled"] = load("numba").vectorize(["float64(float64)"])(_doubled)
     if library == "xarray":  # keeps the frames in which it first looks for others
         load("xarray").DataArray(VALUES["t"])
+    if library == "lightgbm":
+        names["QUIET"] = {"verbose": -1, "num_threads": 1}
     short = {"pandas": "pd", "xarray": "xr", "polars": "pl"}
+    short |= {"xgboost": "xgb", "lightgbm": "lgb"}
     names[short.get(library, library)] = load(library)
     beside = {"dask": "da=dask.array", "jax": "jnp=jax.numpy", "PIL": "Image=PIL.Image"}
     if library == "matplotlib":

@@ -83,6 +83,19 @@ def test_pillow_shares_what_it_can():
     assert made.getpixel((0, 0)) == (77, 77, 77, 77)
 
 
+def test_kornia_shares_images_both_ways():
+    image = wanted("kornia_rs", "kornia-rs").image.Image
+    pixels = np.ascontiguousarray(PIXELS[..., :3])
+    with dlw.from_dlpack(pixels) as t:
+        made = image.from_dlpack(t)
+    assert np.asarray(made).ctypes.data == pixels.ctypes.data
+    with dlw.from_dlpack(made) as again:
+        assert (again.shape, again.dtype) == (pixels.shape, "uint8")
+        assert np.shares_memory(again.numpy(), pixels)
+    with dlw.from_dlpack(image.fromarray(pixels)) as t:
+        assert np.shares_memory(t.numpy(), pixels)
+
+
 # --- science --------------------------------------------------------------------------------
 
 
