@@ -1,5 +1,5 @@
 // Images that cannot become tensors, and the reverse; each function is a test.
-import { context2d, equal, isFirefox, throws } from "./expect.mjs";
+import { context2d, equal, isFirefox, ok, Skip, throws } from "./expect.mjs";
 import { deviceOf, gpu, keep, upload } from "./gpu.mjs";
 
 const READABLE = { format: "rgba8unorm", usage: 4 }; // GPUTextureUsage.TEXTURE_BINDING
@@ -73,6 +73,29 @@ export async function canvases_that_are_taken_or_none(context) {
   await throws(() => toCanvas(tensor, canvas), "UnsupportedError", /another kind/);
   equal([canvas.width, canvas.height], [5, 5], "the canvas is as it was");
   await throws(() => toCanvas(tensor, null), "TypeError", /needs a canvas/);
+}
+
+export async function canvases_of_float16_are_read_as_their_numbers(context) {
+  const canvas = new OffscreenCanvas(2, 1);
+  const settings = { colorType: "float16", colorSpace: "display-p3" };
+  const drawing = canvas.getContext("2d", settings);
+  if (drawing?.getContextAttributes?.().colorType !== "float16") {
+    throw new Skip("canvases have 8 bits a channel here");
+  }
+  const colours = Float16Array.of(1, 0.3333, 0.1, 1, 1.5, -0.25, 0.001, 1);
+  const kind = { pixelFormat: "rgba-float16", colorSpace: "display-p3" };
+  drawing.putImageData(new ImageData(colours, 2, 1, kind), 0, 0);
+  const read = (colorSpace) => {
+    const { data } = drawing.getImageData(0, 0, 2, 1, { ...kind, colorSpace });
+    return context.library.Tensor.from(data, { shape: [1, 2, 4] });
+  };
+  const [p3, srgb] = [read("display-p3"), read("srgb")];
+  equal([p3.dtype, p3.shape], ["float16", [1, 2, 4]]);
+  equal([...p3], [...colours], "colours that 8 bits would round");
+  ok(srgb.at(0, 0, 0) > 1 && srgb.at(0, 0, 2) < 0, "colours outside sRGB are not clipped");
+  const onGPU = p3.to(await deviceOf(context));
+  equal([...new Float16Array((await onGPU.read()).buffer)], [...colours], "on the GPU");
+  for (const each of [p3, srgb, onGPU]) each.release();
 }
 
 export async function a_canvas_moves_from_device_to_device(context) {
