@@ -52,12 +52,12 @@ export const noWholeElements = (
   scalar: Value,
 ): string =>
   `${what} has ${row} bytes in its last axis, the elements of the shader's ${value} are ${element} bytes apart: pad that axis to ${extent}, or declare array<${scalar}>`;
-export const noNumber = (index: Value): string =>
-  `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`;
+export const noNumber = (what: Value): string =>
+  `${what}: numbers are for var<uniform> of f32, i32 and u32`;
 export const wrongNumber = (index: Value, value: Value, scalar: Value): string =>
   `binding ${index}: ${value} is not a valid ${scalar}`;
 export const wrongCount = (label: Value, names: Value, count: Value, given: Value): string =>
-  `kernel "${label}" takes an argument for each binding that it declares (${names}): ${count}, not ${given}`;
+  `kernel "${label}" takes an argument for each binding (${names}): ${count}, not ${given}`;
 export const readOnly = (what: Value): string =>
   `${what} is read-only, the shader's binding is read_write`;
 export const sharedWord = (what: Value): string =>

@@ -253,7 +253,7 @@ def declaration(chance: random.Random) -> list[str]:
             ["const_assert", "1", "<", "2", ";"],
         )
     if dice < 0.85:
-        space = pick(chance, ["private"], ["workgroup"])
+        space = pick(chance, *[["private"], ["workgroup"]] * 4, ["immediate"])
         return ["var", "<", *space, ">", name(chance), ":", *a_type(chance), ";"]
     return function(chance, name(chance))
 

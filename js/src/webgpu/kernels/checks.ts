@@ -250,7 +250,7 @@ export function packNumber(
   const single = declared?.type === "uniform" && declared.stride === 4;
   const Kind = single && kinds[declared.scalar as keyof typeof kinds];
   if (!Kind) {
-    throw new TypeError(messages.noNumber(index));
+    throw new TypeError(messages.noNumber(`binding ${index}`));
   }
   const data = new Kind(4);
   data[0] = value;

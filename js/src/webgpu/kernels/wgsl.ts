@@ -3,6 +3,8 @@
  * (py/dlpack_web/_backends/model/kernels/wgsl.py does the same; tests/fuzz/twins compares).
  */
 
+import * as messages from "../messages.js";
+
 /** The dtype of a tensor for each scalar type. */
 export const DTYPES = { f32: "float32", i32: "int32", u32: "uint32", f16: "float16" } as const;
 
@@ -302,10 +304,7 @@ function* declarations(wgsl: string): Generator<Declaration> {
     const kind = tokens.take();
     if (kind === "fn") {
       const name = tokens.take();
-      while (tokens.next !== undefined && tokens.next !== "{") {
-        if (tokens.next === "(") tokens.group();
-        else tokens.take();
-      }
+      while (tokens.next !== undefined && tokens.next !== "{") tokens.take();
       if (tokens.next === "{") tokens.group();
       yield { attributes, kind, tokens: [name] };
     } else if (kind === "struct") {
@@ -315,7 +314,11 @@ function* declarations(wgsl: string): Generator<Declaration> {
   }
 }
 
-/** The bindings of a shader, and the workgroup size of an entry point. */
+/**
+ * The bindings of a shader, and the workgroup size of an entry point.
+ *
+ * @throws TypeError for immediates, which not all browsers have
+ */
 export function parseShader(wgsl: string, entry: string): Shader {
   const source = new Source();
   const variables: Declaration[] = [];
@@ -333,6 +336,7 @@ export function parseShader(wgsl: string, entry: string): Shader {
       // Without a size it does not compile: that error says more than one about workgroups.
       size = attributes.get("workgroup_size") ?? ["1"];
     } else if (kind === "var" && attributes.size > 0) variables.push(declaration);
+    else if (rest[0] === "immediate") throw new TypeError(messages.noNumber(rest[2] as string));
   }
   return { bindings: bindingsOf(source, variables), workgroup: workgroupOf(source, size) };
 }

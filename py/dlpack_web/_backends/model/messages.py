@@ -70,8 +70,8 @@ def no_whole_elements(
     return f"{what} has {row} bytes in its last axis, the elements of the shader's {value} are {element} bytes apart: pad that axis to {extent}, or declare array<{scalar}>"
 
 
-def no_number(index: object) -> str:
-    return f"binding {index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32"
+def no_number(what: object) -> str:
+    return f"{what}: numbers are for var<uniform> of f32, i32 and u32"
 
 
 def wrong_number(index: object, value: object, scalar: object) -> str:
@@ -79,7 +79,7 @@ def wrong_number(index: object, value: object, scalar: object) -> str:
 
 
 def wrong_count(label: object, names: object, count: object, given: object) -> str:
-    return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
+    return f'kernel "{label}" takes an argument for each binding ({names}): {count}, not {given}'
 
 
 def read_only(what: object) -> str:

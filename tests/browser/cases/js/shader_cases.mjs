@@ -110,6 +110,12 @@ export async function numbers_are_uniforms_of_their_type(context) {
   await throws(() => vector([tensor, 1]), "TypeError", /f32, i32 and u32/);
 }
 
+export async function immediates_are_refused_at_once(context) {
+  const { Kernel, device } = await gpu(context);
+  const make = () => new Kernel(device, add("f32", "by", "var<immediate> by: f32;"));
+  await throws(make, "TypeError", /^by: numbers are for var<uniform> of f32, /);
+}
+
 export async function tensors_of_the_gpu_are_written_over_each_other(context) {
   const { empty, upload } = await gpu(context);
   const array = Float32Array.from({ length: 12 }, (_, i) => i);

@@ -58,6 +58,16 @@ def test_unregistered_device():
         dlw.empty(4, device="webgpu:99")
 
 
+def test_immediates_are_refused_at_the_call():
+    kernel = dlw.webgpu.Kernel(f"var<immediate> by: f32;\n{IDLE}")
+    with on_gpu() as x:
+        for arguments in ((x,), (x, 2)):
+            with pytest.raises(
+                TypeError, match=r"^by: numbers are for var<uniform> of"
+            ):
+                kernel(*arguments)
+
+
 @pytest.mark.parametrize(
     ("workgroups", "words"),
     [

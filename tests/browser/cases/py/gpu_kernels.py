@@ -74,7 +74,7 @@ def test_numbers_that_do_not_fit():
             (
                 (1, 0),
                 ValueError,
-                r"for each binding that it declares \(.*, .*\): 5, not 4",
+                r"for each binding \(.*, .*\): 5, not 4",
             ),
             ((1, 0, "2"), TypeError, "argument 4 has type str"),
         ):

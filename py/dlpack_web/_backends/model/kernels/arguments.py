@@ -201,7 +201,7 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
     single = declared is not None and declared.type == "uniform"
     scalar = declared.scalar if declared is not None and single else None
     if scalar not in _PACK or (declared is not None and declared.stride != 4):
-        raise TypeError(messages.no_number(index))
+        raise TypeError(messages.no_number(f"binding {index}"))
     fits = scalar == "f32" or (math.isfinite(value) and value == int(value))
     try:
         number: Any = value if scalar == "f32" else int(value) if fits else None

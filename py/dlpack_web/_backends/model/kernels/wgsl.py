@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...checks import tokens_of
+from .. import messages
 from ..generated import HELP
 
 
@@ -299,10 +300,7 @@ def _declarations(wgsl: str) -> Iterator[_Declaration]:
         if kind == "fn":
             name = tokens.take()
             while tokens.next not in (None, "{"):
-                if tokens.next == "(":
-                    tokens.group()
-                else:
-                    tokens.take()
+                tokens.take()
             if tokens.next == "{":
                 tokens.group()
             yield _Declaration(attributes, kind, [name])
@@ -337,6 +335,8 @@ def parse_shader(wgsl: str, entry: str) -> Shader:
             size = attributes.get("workgroup_size", ["1"])
         elif kind == "var" and attributes:
             variables.append(declaration)
+        elif rest[:1] == ["immediate"]:
+            raise TypeError(messages.no_number("".join(rest[2:3])))
     return Shader(_bindings_of(source, variables), _workgroup_of(source, size))
 
 
