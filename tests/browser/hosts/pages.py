@@ -32,7 +32,7 @@ def pack_tests(target: Path, site_packages: Path) -> None:
         for path in (ROOT / "pyproject.toml", *files):
             # The host's conftest.py drives a browser: not a thing to do in one.
             host = path.name == "conftest.py" and path.parent.name == "browser"
-            if path.suffix in {".py", ".json", ".toml"} and not host:
+            if path.suffix in {".py", ".json", ".toml", ".txt"} and not host:
                 bundle.write(path, Path("repo") / path.relative_to(ROOT))
 
 

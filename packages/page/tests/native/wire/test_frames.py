@@ -1,227 +1,113 @@
-# Frames at the bounds of what WIRE.md allows: the last value that is taken, and the first
-# that is not. tests/wire/vectors.json has frames that both languages share.
-import json
-
+# The frames of tests/wire/frames.json, which tests/js/wire reads, too; what Python's buffers add.
 import numpy as np
 import pytest
+from conftest import run
+from framing import SESSIONS, TABLE, header_of, parts_of, text_of
 
-from dlpack_web._layout.dtype import parse_dtype
-from dlpack_web_page._wire.frame import (
-    LEAST_PIECE,
-    MOST_PIECE,
-    Ack,
-    Free,
-    Hello,
-    Piece,
-    Refuse,
-    check_name,
-    decode,
-    encode,
-)
-from dlpack_web_page.wire import Wire
-
-FROM, TO = "0123456789abcdef", "f" * 16
-MOST = 2**53 - 1
+import dlpack_web as dlw
+from dlpack_web_page._wire.frame import Piece, check_name, decode, encode
 
 
-def frame(metadata, entries=None, payload=b"", blanks=0):
-    """A frame of any header."""
-    header = {"__metadata__": metadata, **(entries or {})}
-    text = json.dumps(header).encode() + b" " * blanks
-    return len(text).to_bytes(8, "little") + text + payload
+def facts_of(op, changes):
+    """What a frame means."""
+    metadata, entries = header_of(op, changes)
+    facts = {key: metadata.get(key) for key in TABLE["metadata"][op]}
+    facts = {k: v if k == "message" else int(v) for k, v in facts.items()}
+    for name, entry in entries.items():
+        first, last = entry["data_offsets"]
+        dtype = TABLE["dtypes"][entry["dtype"]]
+        facts |= {"name": name, "dtype": dtype, "shape": entry["shape"]}
+        facts |= {"first": first, "last": last}
+    return {"op": op, **facts}
 
 
-def of(**more):
-    return {"wire": "1", "from": FROM, "to": TO, **more}
+def told(body):
+    facts = {name: getattr(body, name) for name in body.__dataclass_fields__}
+    if isinstance(body, Piece):
+        facts |= {"dtype": str(body.dtype), "shape": list(body.shape)}
+    return {"op": type(body).__name__.lower(), **facts}
 
 
-def entry(first=0, last=8, shape=(4,), dtype="F16", name="x"):
-    facts = {"dtype": dtype, "shape": list(shape), "data_offsets": [first, last]}
-    return {name: facts}
+def check(op, changes, expected):
+    header, payload = parts_of(op, changes)
+    if isinstance(expected, str):
+        check_refused(header + payload, expected)
+        return
+    found = decode(header + payload)
+    means = {} if expected is True else expected
+    facts = {key: text_of(value) for key, value in means.items()}
+    assert told(found.body) == {**facts_of(op, changes), **facts}
+    assert found.payload == payload
+    if expected is True:
+        assert encode(found.body, found.from_, found.to) == header
+    assert decode(header, np.frombuffer(payload, "u1")) == found
+    check_refused(header + payload + b"x", "bytes of elements")
+    if payload:
+        check_refused(header + payload[1:], "bytes of elements")
 
 
-def piece(begin=0, end=8, id="1", version="1"):
-    return of(id=id, version=version, begin=f"{begin}", end=f"{end}")
+def check_refused(frame, pattern):
+    with pytest.raises(BufferError, match=f"(?s){pattern}") as raised:
+        decode(frame)
+    assert len(str(raised.value)) <= 2000
 
 
-def is_taken(*args, **options):
-    try:
-        decode(frame(*args, **options))
-    except BufferError as error:
-        assert len(str(error)) < 2000  # noqa: PT017
-        return False
-    return True
+@pytest.mark.parametrize(("op", "key", "least"), TABLE["least"])
+def test_each_number_has_its_bounds(op, key, least):
+    for value in least, least + 1, 2**53 - 1:
+        check(op, {key: f"{value}"}, True)
+    for wrong in [f"{least - 1}", *TABLE["no_numbers"]]:
+        check(op, {key: wrong}, f"{key} is")
 
 
-@pytest.mark.parametrize(
-    ("key", "op", "least"),
-    [
-        ("window", "hello", 0),
-        ("piece", "hello", LEAST_PIECE),
-        ("id", "ack", 0),
-        ("version", "ack", 1),
-        ("first", "ack", 0),
-        ("last", "ack", 0),
-        ("id", "refuse", 0),
-        ("version", "refuse", 1),
-        ("id", "free", 0),
-        ("version", "free", 1),
-        ("id", "piece", 0),
-        ("version", "piece", 1),
-    ],
-)
-def test_each_number_has_its_bounds(key, op, least):
-    right = {"hello": of(window="0", piece=f"{LEAST_PIECE}"), "piece": piece()}
-    usual = of(id="1", version="1", first="0", last="0")
-    base = {**right.get(op, usual), "op": op}
-    entries, payload = (entry(), bytes(8)) if op == "piece" else ({}, b"")
-
-    def taken(value):
-        given = {k: v for k, v in {**base, key: value}.items() if v is not None}
-        return is_taken(given, entries, payload)
-
-    for value in least, least + 1, MOST:
-        assert taken(f"{value}"), value
-        body = decode(frame({**base, key: f"{value}"}, entries, payload)).body
-        assert getattr(body, key) == value
-    wrong = [f"{least - 1}", f"{2**53}", "9" * 17, "", " 1", "+1", "01", "1.0", "1e3"]
-    for value in [*wrong, "-0", "٣", "x" * 10_000, None]:
-        assert not taken(value), value
-
-
-@pytest.mark.parametrize(
-    ("begin", "first", "last", "end", "right"),
-    [
-        (0, 0, 8, 8, True),
-        (2, 2, 6, 8, True),
-        (2, 4, 6, 8, True),
-        (2, 4, 8, 8, True),
-        (8, 8, 8, 8, True),
-        (4, 4, 4, 4, True),
-        (0, 0, 0, 0, True),
-        (2, 0, 8, 8, False),  # before the write
-        (0, 0, 8, 6, False),  # after it
-        (0, 6, 4, 8, False),
-        (0, 4, 4, 8, False),  # nothing of something
-        (0, 0, 8, 10, False),  # beyond the tensor
-        (10, 10, 10, 10, False),
-        (8, 8, 10, 10, False),
-        (1, 2, 4, 8, False),  # not whole elements
-        (0, 1, 4, 8, False),
-        (0, 0, 3, 8, False),
-        (0, 0, 4, 7, False),
-    ],
-)
+@pytest.mark.parametrize(("begin", "first", "last", "end", "expected"), TABLE["pieces"])
 def test_the_bytes_of_a_piece_are_whole_elements_in_order(
-    begin, first, last, end, right
+    begin, first, last, end, expected
 ):
-    payload = bytes(max(last - first, 0))
-    assert is_taken(piece(begin, end), entry(first, last), payload) == right
-    if right:
-        assert not is_taken(piece(begin, end), entry(first, last), payload + b"x")
-        if payload:
-            assert not is_taken(piece(begin, end), entry(first, last), payload[1:])
+    changes = {"begin": f"{begin}", "end": f"{end}", "data_offsets": [first, last]}
+    check("piece", changes, expected)
 
 
-def test_sessions_are_16_hexadecimal_digits():
-    ack = {"op": "ack", "id": "1", "version": "1", "first": "0", "last": "0"}
-    assert is_taken(of(**ack))
-    assert is_taken({**of(**ack), "to": ""})
-    for wrong in "", "0" * 15, "0" * 17, "G" * 16, "A" * 16, " " + "0" * 15, "٣" * 16:
-        assert not is_taken({**of(**ack), "from": wrong})
-        assert not (wrong and is_taken({**of(**ack), "to": wrong}))
+@pytest.mark.parametrize("row", TABLE["frames"], ids=lambda row: row[0])
+def test_a_frame_means_what_the_table_says(row):
+    _, ops, changes, expected = row
+    if ops == "raw":
+        check_refused(bytes.fromhex(changes), expected)
+        return
+    key, values = changes.get("each", ["to", [changes.get("to", SESSIONS["to"])]])
+    for op in [ops] if isinstance(ops, str) else ops:
+        for value in values:
+            check(op, {**changes, key: value}, expected)
 
 
-def test_headers_and_names_have_their_limits():
-    text = len(json.dumps({"__metadata__": piece(), **entry()}))
-    assert is_taken(piece(), entry(), bytes(8), 65536 - text)
-    assert not is_taken(piece(), entry(), bytes(8), 65537 - text)
-    for name, right in ("x" * 1000, True), ("x" * 1001, False), ("", True):
-        assert is_taken(piece(), entry(name=name), bytes(8)) == right
-        if right:
-            check_name(name)
-        else:
-            with pytest.raises(TypeError, match="1000 characters"):
-                check_name(name)
-    whole = frame(piece(), entry(), bytes(8))
+def test_a_part_of_a_frame_is_refused():
+    header, payload = parts_of("piece", {})
+    whole = header + payload
     for cut in range(len(whole)):
-        with pytest.raises(BufferError):
-            decode(whole[:cut])
-    for length in 0, 1, 2, 2**31, 2**32, 2**63, 2**64 - 1:
-        with pytest.raises(BufferError):
-            decode(length.to_bytes(8, "little") + whole[8:])
-
-
-@pytest.mark.parametrize("op", ["hello", "ack", "refuse", "free", "piece", "x" * 5000])
-def test_only_a_piece_has_an_entry_and_bytes(op):
-    numbers = dict.fromkeys(("id", "version", "first", "last", "window"), "1")
-    given = of(op=op, piece=f"{LEAST_PIECE}", begin="0", end="8", **numbers)
-    known = op != "x" * 5000
-    assert is_taken(given, entry(), bytes(8)) == (op == "piece")
-    assert is_taken(given) == (known and op != "piece")
-    assert not is_taken(given, {}, b"x")
-    assert not is_taken(given, entry(0, 0, (0,)), b"") or op == "piece"
-    assert not is_taken(given, {**entry(), **entry(name="y")}, bytes(8))
-
-
-@pytest.mark.parametrize("version", ["2", "0", "1.0", "", None, "x" * 10_000])
-def test_other_versions_say_which_side_to_update(version):
-    given = {**piece(), "wire": version}
-    if version is None:
-        del given["wire"]
-    with pytest.raises(BufferError, match="speaks 1: update the older side"):
-        decode(frame(given, entry(), bytes(8)))
-
-
-def test_elements_come_in_the_frame_or_beside_it():
-    whole = frame(piece(), entry(), bytes(range(8)))
-    header, payload = whole[:-8], whole[-8:]
-    for given in (whole,), (header, payload), (header, np.frombuffer(payload, "f8")):
-        assert bytes(decode(*given).payload) == payload
-    for given in (whole, payload), (header, payload[1:]), (whole, b""), (header,):
-        if given == (whole, b""):
-            continue
+        check_refused(whole[:cut], "bytes")
+    for given in (whole, payload), (header, payload[1:]), (header,):
         with pytest.raises(BufferError):
             decode(*given)
+    assert bytes(decode(header, np.frombuffer(payload, "f8")).payload) == payload
 
 
-def test_what_is_written_is_read():
-    bodies = [
-        Piece("é" * 500, parse_dtype("complex64"), (2, 3, 4), 7, 9, 0, 192, 64, 128),
-        Hello(MOST, MOST_PIECE),
-        Ack(0, 1, 5, MOST),
-        Refuse(3, 4, 'why "so"\n'),
-        Free(MOST, MOST),
-    ]
-    for body in bodies:
-        for to in "", TO:
-            payload = bytes(64) if isinstance(body, Piece) else b""
-            found = decode(encode(body, FROM, to), payload)
-            assert (found.body, found.from_, found.to) == (body, FROM, to)
-    refuse = frame(of(op="refuse", id="1", version="1", message="x" * 5000))
-    assert decode(refuse).body.message == "x" * 1000
-    assert decode(frame(of(op="refuse", id="1", version="1"))).body.message == ""
+@pytest.mark.parametrize("name", ["__metadata__", "\ud800", "x" * 1001, 5])
+def test_names_that_no_frame_has(name):
+    check_name("x" * 1000)
+    with pytest.raises(TypeError, match="a tensor's name is a str"):
+        check_name(name)
 
 
-@pytest.mark.parametrize(
-    ("options", "right"),
-    [
-        ({"piece": LEAST_PIECE}, True),
-        ({"piece": MOST_PIECE}, True),
-        ({"piece": LEAST_PIECE - 1}, False),
-        ({"piece": MOST_PIECE + 1}, False),
-        ({"window": 0, "limit": 0}, True),
-        ({"window": -1}, False),
-        ({"limit": -1}, False),
-        ({"window": MOST}, True),
-        ({"window": MOST + 1}, False),
-    ],
-)
-def test_a_wire_takes_sizes_that_can_be(options, right):
-    if right:
-        wire = Wire(lambda *_: None, **options)
-        piece, window = wire._hello.piece, wire._hello.window
-        assert window == options.get("window", 2 * piece)
-    else:
-        with pytest.raises(ValueError, match="bytes"):
-            Wire(lambda *_: None, **options)
+def test_open_reads_a_tensor_of_one_piece():
+    _, op, changes, _ = TABLE["frames"][0]
+    header, payload = parts_of(op, changes)
+
+    async def opened():
+        with await dlw.open(header + payload) as file:
+            assert list(file) == ["x"]
+            (t,) = await file.load("x")
+            with t:
+                assert (str(t.dtype), t.shape) == ("float32", (2, 2))
+                assert t.numpy().tobytes() == payload
+
+    run(opened())
