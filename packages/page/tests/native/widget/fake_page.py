@@ -87,7 +87,7 @@ class FakePage:
         self.orders = Ordered(self.post)
         self.wire = Wire(self.send_frame, on_tensor=self.arrive)
         self.tensors, self.arrived, self.kernels, self.queue = {}, {}, {}, []
-        self.cancelled = set()
+        self.cancelled, self.freed = set(), set()
         self.ran = []  # the sites of calls
         self.recorded = []  # of empty tensors
         self.given, self.gives = {}, []  # what its script knows by name
@@ -173,11 +173,11 @@ class FakePage:
         to[...] = found.reshape(-1).view(to.dtype).reshape(to.shape)
 
     def free(self, op):
+        """Each once; what was withdrawn is not there."""
         for kind, number in op["what"]:
-            if kind == "tensor":
-                self.tensors.pop(number)
-            else:
-                self.kernels.pop(number, None)  # which may have been withdrawn
+            assert (kind, number) not in self.freed
+            self.freed.add((kind, number))
+            (self.tensors if kind == "tensor" else self.kernels).pop(number, None)
 
     def compile(self, op):
         self.kernels[op["id"]] = op

@@ -2,28 +2,19 @@
 import asyncio
 import gc
 import itertools
-import sys
 import time
 import weakref
 
 import numpy as np
 import pytest
-
-import dlpack_web as dlw
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
 from fake_page import FACTS, FakePage, end_all, joined, left_here, read, tidied
 
+import dlpack_web as dlw
 from dlpack_web_page._page import host as hosts
 from dlpack_web_page._page import link as links
+from dlpack_web_page._page.tensors import Tensors
 
-
-@pytest.fixture(autouse=True)
-def _all_ends():
-    yield
-    end_all()
+A = np.arange(60_000, dtype="f4")
 
 
 def test_a_page_that_is_gone_does_not_keep_the_widget():
@@ -40,37 +31,21 @@ def test_a_page_that_is_gone_does_not_keep_the_widget():
 
 def test_a_reload_loses_tensors_and_the_next_page_takes_over():
     host, page, channel = joined()
-    old = dlw.from_dlpack(np.arange(3.0), device=host.device)
-    first = host.device
+    old, tensors, first = dlw.empty(3, device=host.device), Tensors(host), host.device
+    tensors["x"] = old
     page.post({"bye": True})
     again = FakePage(channel)
     again.hello()
     channel.deliver()
     assert host.device != first
-    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
-        read(channel, old)
+    assert (len(tensors), again.gives) == (0, [])
+    with pytest.raises(BufferError, match="is not on the device of this page"):
+        tensors["x"] = old
     with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
+        tensors["x"] = t
         assert read(channel, t).tolist() == [0, 1, 2]
+    assert again.given["x"][1].tolist() == [0, 1, 2]
     old.release()
-
-
-def test_a_reload_amid_pieces_ends_the_transfer():
-    host, page, channel = joined()
-    t = dlw.from_dlpack(np.zeros(3_000_000, "f4"), device=host.device)
-    reading = t.to_host()
-
-    async def both():
-        task = asyncio.ensure_future(reading)
-        await asyncio.sleep(0)
-        channel.deliver(3)
-        page.post({"bye": True})
-        channel.deliver()
-        return await task
-
-    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
-        asyncio.run(both())
-    assert host.backend is not None
-    t.release()
 
 
 def test_a_page_lost_amid_an_upload_leaves_nothing(monkeypatch):
@@ -111,65 +86,71 @@ def test_a_second_page_is_refused_while_the_first_answers(monkeypatch):
     assert other.kernel
 
 
-def test_closing_the_widget_loses_its_tensors():
+ENDS = {
+    "bye": (lambda host, page: page.post({"bye": True}), "closed or reloaded"),
+    "lost": (lambda host, page: page.post({"lost": "a driver crashed"}), "a driver"),
+    "close": (lambda host, page: host.close(), "the widget was closed"),
+    "another": (lambda host, page: host.link.lose("another took over"), "another"),
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_a_page_that_is_gone_leaves_nothing(way):
+    end, why = ENDS[way]
     host, page, channel = joined()
-    t = dlw.empty(3, device=host.device)
-    host.close()
+    link, tensors = host.link, Tensors(host)
+    t = dlw.from_dlpack(A, device=host.device)
+    tensors["x"] = t
+    for number in range(2, 50):  # the first one is missing
+        page.post({"got": 0, "n": page.orders._last + number, "do": {"x": "y" * 1000}})
+    channel.deliver(60)
+    dlw.from_dlpack(A, device=host.device).release()
+    assert link.orders._early
+    end(host, page)
     channel.deliver()
-    assert page.said[-1]["closed"]
-    with pytest.raises(dlw.DeviceLostError, match="the widget was closed"):
-        t.write(np.zeros(3, "f4"))
-    with pytest.raises(dlw.DeviceLostError, match="the widget was closed"):
-        _ = host.device
+    assert link.device.is_lost()
+    for use in lambda: read(channel, t), lambda: t.write(A):
+        with pytest.raises(dlw.DeviceLostError, match=why):
+            use()
+    assert ([*tensors], tensors.get("x")) == ([], None)
+    with pytest.raises(KeyError):
+        del tensors["x"]
+    with pytest.raises(dlw.DeviceLostError, match="is lost"):
+        tensors["x"] = t
     t.release()
+    assert dlw.live_tensors() == 2 * len(page.wire._receiving._ids)
+    assert not left_here(link)
+    assert not link.orders._sizes
+    assert not link._gone
+    if way == "close":
+        assert page.said[-1]["closed"]
+        with pytest.raises(dlw.DeviceLostError, match=why):
+            _ = host.device
 
 
-def test_a_lost_device_is_reported():
-    host, page, channel = joined()
-    t = dlw.empty(3, device=host.device)
-    page.post({"lost": "unknown: the driver crashed"})
-    channel.deliver()
-    with pytest.raises(dlw.DeviceLostError, match="the driver crashed"):
-        read(channel, t)
-    t.release()
-
-
-def test_a_page_that_does_not_answer_ends_the_wait(monkeypatch):
-    monkeypatch.setattr(links, "_PING_S", 0)
-    host, page, channel = joined(patience=0)
-    t = dlw.empty(3, device=host.device)
-    channel.pages.remove(page)
-    with pytest.raises(BufferError, match="the page has not answered for 0 s"):
-        read(channel, t)
-    t.release()
-
-
-def test_a_page_that_said_it_may_leave_and_does_not_answer_is_gone(monkeypatch):
+@pytest.mark.parametrize(
+    ("says", "patience", "error", "why"),
+    [
+        ([], 0, BufferError, "the page has not answered for 0 s"),
+        ([{"leaving": True}], 60, dlw.DeviceLostError, "its page was closed or rel"),
+        ([{"leaving": True}, {"pong": True}], 0, BufferError, "has not answered for 0"),
+        ([{"leaving": True}, {"got": 0}], 0, BufferError, "has not answered for 0 s"),
+    ],
+)
+def test_a_page_that_does_not_answer_ends_the_wait(
+    says, patience, error, why, monkeypatch
+):
+    """And is gone if it said that it may leave, and did not stay after all."""
     monkeypatch.setattr(links, "_PING_S", 0)
     monkeypatch.setattr(links, "_LEAVING_S", 0)
-    host, page, channel = joined()
+    host, page, channel = joined(patience=patience)
     t = dlw.empty(3, device=host.device)
-    channel.deliver()
-    page.post({"leaving": True})
+    for each in says:
+        channel.deliver()
+        page.post(each)
     channel.deliver()
     channel.pages.remove(page)
-    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
-        read(channel, t)
-    t.release()
-
-
-@pytest.mark.parametrize("says", [{"pong": True}, {"got": 0}])
-def test_a_page_that_stays_after_all_keeps_its_tensors(says, monkeypatch):
-    monkeypatch.setattr(links, "_PING_S", 0)
-    monkeypatch.setattr(links, "_LEAVING_S", 0)
-    host, page, channel = joined(patience=0)
-    t = dlw.empty(3, device=host.device)
-    page.post({"leaving": True})
-    channel.deliver()
-    page.post(says)
-    channel.deliver()  # nobody left
-    channel.pages.remove(page)
-    with pytest.raises(BufferError, match="the page has not answered for 0 s"):
+    with pytest.raises(error, match=why):
         read(channel, t)
     t.release()
 

@@ -3,36 +3,24 @@
 import asyncio
 import gc
 import random
-import sys
 import threading
 import warnings
 import weakref
-from functools import partial
 
 import numpy as np
 import pytest
-
-import dlpack_web as dlw
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
 from fake_page import (
     DOUBLE,
     FACTS,
-    LIMITS,
-    Channel,
     FakePage,
-    end_all,
     finish,
     joined,
     left_here,
-    left_in_page,
     read,
 )
 
+import dlpack_web as dlw
 from dlpack_web._backends import owners
-from dlpack_web_page._page import backend as uploads
 from dlpack_web_page._page import host as hosts
 from dlpack_web_page._page import link as links
 from dlpack_web_page._page.ordered import Ordered
@@ -45,8 +33,6 @@ A = np.arange(60_000, dtype="f4")  # some pieces
 def _small_pieces(monkeypatch):
     monkeypatch.setattr(links, "_PIECE", LEAST_PIECE)
     monkeypatch.setattr(links, "_WINDOW", 2 * LEAST_PIECE)
-    yield
-    end_all()
 
 
 def deliver_all(page, channel, link):
@@ -312,107 +298,7 @@ def test_random_frames_of_a_page_write_only_while_they_are_asked_for(seed):
     world.tensor.release()
 
 
-# --- uploads ---------------------------------------------------------------------------------
-
-
-class BrokenError(Exception):
-    """Of the host's channel."""
-
-
-@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
-@pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("on_thread", [False, True], ids=["copied", "waits"])
-@pytest.mark.parametrize("do", ["upload", "write", "part"])
-def test_an_upload_that_raises_anywhere_leaves_an_error_or_nothing(
-    do, on_thread, is_sent, error, monkeypatch
-):
-    """The host's channel raises at the n-th message, before or after it was sent."""
-    monkeypatch.setattr(uploads, "_SMALL", 1000)
-    for number in range(1, 9):
-        host, page, channel = joined()
-        link, post = host.link, host.link._post
-        base = np.zeros_like(A)
-        other = dlw.from_dlpack(base, device=host.device)
-        t = dlw.from_dlpack(base, device=host.device)
-        channel.deliver()
-        link._tell()
-        channel.deliver()
-        left = [number]
-
-        def failing(content, buffers, left=left, post=post):
-            left[0] -= 1
-            if left[0] == 0:
-                if is_sent:
-                    post(content, buffers)
-                raise error
-            post(content, buffers)
-
-        given = A.copy()
-        gone = weakref.ref(given)
-        link._post = failing
-        if on_thread:
-            link._thread = -1
-            monkeypatch.setattr(link, "wait", partial(pump, channel, link))
-        part = slice(1000, 50_000) if do == "part" else slice(None)
-        try:
-            if do == "upload":
-                dlw.from_dlpack(given, device=host.device).release()
-            else:
-                with t[part] as to:
-                    to.write(given[part])
-            raised = False
-        except error:
-            raised = True
-        link._post = post
-        given[:] = 77
-        channel_keeps = [c for c in channel.queue if c[0] is None and len(c[2]) == 2]
-        assert on_thread or not any(
-            b"\0\0\x9aB" * 10 in bytes(c[2][1]) for c in channel_keeps
-        )
-        deliver_all(page, channel, link)
-        try:
-            found = read(channel, t)
-        except BufferError as why:
-            text = str(why)
-        else:
-            text = ""
-        if text:
-            assert "was freed" in text
-            assert raised
-        else:
-            expected = base.copy()
-            if do == "upload" or (raised and np.array_equal(found, base)):
-                assert np.array_equal(found, base)
-            else:
-                expected[part] = A[part]
-                assert np.array_equal(found, expected), number
-        assert np.array_equal(read(channel, other), base)
-        t.release()
-        other.release()
-        deliver_all(page, channel, link)
-        assert not left_here(link)
-        assert not left_in_page(page)
-        del given, channel_keeps
-        sys.last_exc = sys.last_value = sys.last_traceback = None
-        gc.collect()
-        assert gone() is None
-        end_all()
-
-
-def pump(channel, link, future):
-    for _ in range(1000):
-        if future.done():
-            return future.result()
-        channel.deliver()
-        link._thread = -1
-        link._look()
-    pytest.fail(
-        f"it hangs: {left_here(link)} {left_in_page(channel.pages[0])} {channel.queue}"
-    )
-
-
-@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
-def test_what_raises_is_not_done_later(error):
+def test_what_raises_is_not_done_later():
     """A caller that tries again has it once."""
     host, _, channel = joined()
     link, post = host.link, host.link._post
@@ -421,14 +307,14 @@ def test_what_raises_is_not_done_later(error):
     double(t)
 
     def failing(content, buffers):
-        raise BrokenError
+        raise OSError("full")
 
     link._post = failing
-    with pytest.raises(BrokenError):
+    with pytest.raises(OSError, match="full"):
         double(t)
     with dlw.webgpu.batch() as batch:
         double(t)
-    with pytest.raises(BrokenError):
+    with pytest.raises(OSError, match="full"):
         batch.run()
     link._post = post
     batch.run()
@@ -476,30 +362,6 @@ def test_a_nest_that_is_too_deep_is_too_large():
     assert [*orders.receive({"got": 0, "n": 1, "do": nest})] == [nest]
     while nest:  # CPython's own end of it is recursive
         nest = nest.pop()
-
-
-@pytest.mark.parametrize("way", ["bye", "lost", "close", "another"])
-def test_a_page_that_is_gone_leaves_nothing(way):
-    host, page, channel = joined()
-    link = host.link
-    t = dlw.from_dlpack(A, device=host.device)
-    for number in range(2, 50):
-        page.post({"got": 0, "n": page.orders._last + number, "do": {"x": "y" * 1000}})
-    channel.deliver(60)
-    dlw.from_dlpack(A, device=host.device).release()
-    assert link.orders._early
-    if way == "close":
-        host.close()
-    elif way == "another":
-        link.lose("another page took over")
-    else:
-        page.post({way: "a reason"})
-        channel.deliver()
-    assert link.device.is_lost()
-    t.release()
-    assert not left_here(link)
-    assert not link.orders._sizes
-    assert not link._gone
 
 
 # --- locks -------------------------------------------------------------------------------------
@@ -623,24 +485,3 @@ def test_pages_that_wait_are_few():
     channel.deliver()
     assert len(host._others) <= hosts._MOST_OTHERS
     assert host.link.peer == page.own
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"features": ["x"] * 10_000},
-        {"features": ["x" * 10_000]},
-        {"limits": LIMITS | {"x" * 10_000: 1}},
-        {"limits": LIMITS | {str(number): 1 for number in range(10_000)}},
-    ],
-    ids=["features", "a feature", "a limit", "limits"],
-)
-def test_what_a_page_says_of_itself_is_bounded(change):
-    channel = Channel()
-    host = channel.host = hosts.Host(channel.to_pages)
-    page = FakePage(channel, FACTS | change)
-    page.hello()
-    with pytest.raises(BufferError) as found:
-        channel.deliver()
-    assert len(str(found.value)) < 300
-    assert host.link is None

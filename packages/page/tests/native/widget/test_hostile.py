@@ -1,38 +1,18 @@
 # What a page may get wrong, and a channel lose.
 import asyncio
-import random
-import sys
 
 import numpy as np
 import pytest
-
-import dlpack_web as dlw
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
 from fake_page import (
-    DOUBLE,
     FACTS,
     LIMITS,
     Channel,
     FakePage,
-    end_all,
     joined,
-    read,
-    tidied,
 )
 
+import dlpack_web as dlw
 from dlpack_web_page._page import host as hosts
-from dlpack_web_page._page import link as links
-from dlpack_web_page._page.tensors import Tensors
-
-
-@pytest.fixture(autouse=True)
-def _all_ends():
-    yield
-    end_all()
-
 
 HOSTILE = [
     {"hello": 3},
@@ -41,17 +21,23 @@ HOSTILE = [
     {"hello": {**FACTS, "limits": {**LIMITS, "maxBufferSize": "x"}}},
     {"hello": {**FACTS, "limits": {**LIMITS, "minStorageBufferOffsetAlignment": 0}}},
     {"hello": {**FACTS, "features": [1]}},
+    {"hello": {**FACTS, "features": ["x"] * 10_000}},
+    {"hello": {**FACTS, "features": ["x" * 10_000]}},
+    {"hello": {**FACTS, "limits": LIMITS | {"x" * 10_000: 1}}},
+    {"hello": {**FACTS, "limits": LIMITS | {f"{n}": 1 for n in range(10_000)}}},
 ]
 
 
-@pytest.mark.parametrize("content", HOSTILE)
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_page_that_says_what_cannot_be_is_refused(content):
     channel = Channel()
     host = channel.host = hosts.Host(channel.to_pages)
     page = FakePage(channel)
     page.post(content)
-    with pytest.raises(BufferError):
+    with pytest.raises(BufferError) as found:
         channel.deliver()
+    assert len(str(found.value)) < 300
+    assert host.link is None
     channel.deliver()
     assert page.said[-1]["problem"]
     page.hello()
@@ -120,86 +106,3 @@ def test_a_page_that_sends_another_shape_writes_nothing():
     with pytest.raises(BufferError, match=r"where uint8\[24\] was asked for"):
         sent[0].ready.result(1)
     t.release()
-
-
-def test_an_interrupted_upload_leaves_nothing(monkeypatch):
-    host, page, channel = joined()
-    link = host.backend().link
-
-    def interrupted(future):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(link, "can_block", lambda: True)
-    monkeypatch.setattr(link, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        dlw.from_dlpack(np.zeros(3_000_000, "f4"), device=host.device)
-    assert not link._wire._sending._queue
-    channel.deliver()
-    assert not link._wire._sending._remotes
-    assert tidied(page, host) == {}
-    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
-        assert read(channel, t).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_losses_repeats_and_reordering_change_nothing(seed, monkeypatch):
-    monkeypatch.setattr(links, "_RESEND_S", 0)
-    rng = random.Random(seed)
-    host, page, channel = joined(rng)
-    expected, tensors = {}, {}
-    named, given = Tensors(host), {}
-    double = dlw.webgpu.Kernel(DOUBLE, "double")
-    for number in range(30):
-        kind = rng.choice(
-            ["new", "new", "empty", "write", "run", "release", "give", "deliver"]
-        )
-        name = rng.choice([*tensors]) if tensors else None
-        if kind == "new":
-            expected[number] = np.full(rng.randrange(1, 3000) * 4, number, "f4")
-            tensors[number] = dlw.from_dlpack(expected[number], device=host.device)
-        elif kind == "empty":
-            expected[number] = np.zeros(8, "f4")
-            tensors[number] = dlw.empty(8, device=host.device)
-        elif kind == "deliver":
-            channel.deliver(rng.randrange(10))
-        elif name is None:
-            continue
-        elif kind == "write":
-            with tensors[name][:4] as part:
-                part.write(np.full(4, -number, "f4"))
-            expected[name] = expected[name].copy()
-            expected[name][:4] = -number
-        elif kind == "give":
-            key = rng.choice("abc")
-            named[key] = tensors[name]
-            given[key] = expected[name].copy()
-        elif kind == "run":
-            double(tensors[name])
-            expected[name] = expected[name] * 2
-        else:
-            tensors.pop(name).release()
-            del expected[name]
-
-    async def all_of_them():
-        tasks = [asyncio.ensure_future(t.to_host()) for t in tensors.values()]
-        for _ in range(3000):
-            open_ = host.backend().link.orders._sent
-            if not open_ and all(task.done() for task in tasks):
-                break
-            channel.deliver()
-            await asyncio.sleep(0)
-            host.backend().link._look()
-            page.wire._sending.resend(float("inf"))
-            page.orders.resend()
-        return [await task for task in tasks]
-
-    found = asyncio.run(all_of_them())
-    for name, array in zip(tensors, found, strict=True):
-        assert np.array_equal(array, expected[name]), name
-        tensors[name].release()
-    assert {key: found.tolist() for key, (_, found) in page.given.items()} == {
-        key: array.tolist() for key, array in given.items()
-    }
-    named.clear()
-    channel.rng = None
-    assert tidied(page, host) == {}

@@ -1,6 +1,7 @@
 # dlpack_web_page.widget without anywidget and a browser: a kernel and a fake page.
 import asyncio
 import linecache
+import re
 import subprocess
 import sys
 import threading
@@ -8,51 +9,42 @@ import time
 
 import numpy as np
 import pytest
+from conftest import run
+from fake_page import DOUBLE, Channel, FakePage, finish, joined, read, tidied
 
 import dlpack_web as dlw
 from dlpack_web import _core
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
-from conftest import run
-from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
-
 from dlpack_web._tensor.transfer import read as read_all
 from dlpack_web_page._page import host as hosts
+from dlpack_web_page._page.tensors import Tensors
+
+A = np.arange(24.0, dtype="f4").reshape(4, 6)
+THERE = [(np.arange(1, 8).astype(kind), {}) for kind in ("f4", "i8", "u1", "?", "c8")]
+THERE += [(A.T[::2], {}), (np.arange(3.0), {"dtype": "float32"})]
+VIEWS = [
+    (lambda t: t[...], A),
+    (lambda t: t[1:3], A[1:3]),
+    (lambda t: t.permute_dims((1, 0)), A.T),
+]
 
 
-@pytest.fixture(autouse=True)
-def _all_ends():
-    yield
-    end_all()
-
-
-@pytest.mark.parametrize("element", ["float32", "int64", "uint8", "bool", "complex64"])
-def test_an_array_to_the_page_and_back_is_equal(element):
+@pytest.mark.parametrize(("given", "options"), THERE)
+def test_an_array_to_the_page_and_back_is_equal(given, options):
     host, page, channel = joined()
-    a = np.arange(1, 8).astype(element)
-    with dlw.from_dlpack(a, device=host.device) as t:
+    with dlw.from_dlpack(given, device=host.device, **options) as t:
         assert t.device == host.device
         assert str(t.device) == f"webgpu:{host.device.id}"
         back = read(channel, t)
-    assert back.dtype == a.dtype
-    assert np.array_equal(back, a)
+    assert back.dtype == options.get("dtype", given.dtype)
+    assert np.array_equal(back, given)
     assert tidied(page, host) == {}
 
 
-def test_nothing_stays_of_what_has_arrived():
-    host, page, channel = joined()
-    link = host.backend().link
-    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
-        read(channel, t)
-        link.orders.acknowledge()
-        channel.deliver()
-        assert page.wire.tensors == {}
-        assert link._wire.tensors == {}
-        assert not link._wire._sending._remotes
-        assert not link.orders._sent
-        assert not page.orders._sent
+@pytest.mark.parametrize(("view", "expected"), VIEWS)
+def test_views_and_strided_tensors_are_read(view, expected):
+    host, _, channel = joined()
+    with dlw.from_dlpack(A, device=host.device) as t, view(t) as seen:
+        assert np.array_equal(read(channel, seen), expected)
 
 
 def test_an_error_of_the_host_is_the_error_of_the_kernel():
@@ -84,37 +76,6 @@ def test_two_arguments_that_are_written_must_not_overlap():
         pytest.raises(BufferError, match="arguments 0 and 1 of the kernel overlap"),
     ):
         both(t, t)
-
-
-def test_strided_arrays_are_packed_on_the_way():
-    host, _, channel = joined()
-    a = np.arange(24.0).reshape(4, 6)
-    with dlw.from_dlpack(a.T[::2], device=host.device) as t:
-        assert np.array_equal(read(channel, t), a.T[::2])
-
-
-def test_views_and_strided_tensors_are_read():
-    host, _, channel = joined()
-    a = np.arange(24.0, dtype="f4").reshape(4, 6)
-    with dlw.from_dlpack(a, device=host.device) as t, t[1:3] as rows:
-        assert np.array_equal(read(channel, rows), a[1:3])
-        with t.permute_dims((1, 0)) as turned:
-            assert np.array_equal(read(channel, turned), a.T)
-
-
-def test_an_upload_converts():
-    host, _, channel = joined()
-    with dlw.from_dlpack(np.arange(3.0), device=host.device, dtype="float32") as t:
-        assert t.dtype == "float32"
-        assert read(channel, t).tolist() == [0, 1, 2]
-
-
-def test_an_upload_does_not_see_later_changes_of_the_array():
-    host, _, channel = joined()
-    a = np.ones(3_000_000, "f4")  # several pieces, and none is delivered yet
-    with dlw.from_dlpack(a, device=host.device) as t:
-        a[:] = 7
-        assert read(channel, t).max() == 1
 
 
 def test_empty_is_zeros_and_parts_are_written():
@@ -314,10 +275,17 @@ def test_errors_of_the_page_name_the_line_of_the_call():
 def test_nothing_is_offered_before_a_page_shows_it():
     channel = Channel()
     host = channel.host = hosts.Host(channel.to_pages)
-    with pytest.raises(BufferError, match="no page shows this widget yet"):
-        _ = host.device
-    with pytest.raises(BufferError, match="no page shows this widget yet"):
-        asyncio.run(host.ready(0.01))
+    tensors = Tensors(host)
+    for use in (
+        lambda: host.device,
+        lambda: asyncio.run(host.ready(0.01)),
+        lambda: tensors.update(x=dlw.empty(3)),
+    ):
+        with pytest.raises(BufferError, match="no page shows this widget yet"):
+            use()
+    assert dict(tensors) == {}
+    with pytest.raises(KeyError):
+        del tensors["x"]
 
 
 def test_ready_waits_for_a_page():
@@ -342,6 +310,8 @@ def test_a_page_without_webgpu_gives_cpu_tensors_and_a_warning():
     with pytest.warns(RuntimeWarning, match=r"the page has no WebGPU \(no adapter\)"):
         device = asyncio.run(host.ready(1))
     assert device == "cpu"
+    with pytest.raises(BufferError, match="the page has no WebGPU: no adapter"):
+        Tensors(host)["x"] = dlw.empty(3)
     with dlw.from_dlpack(np.arange(3.0), device=device) as t:
         assert t.numpy().tolist() == [0, 1, 2]
     assert "no WebGPU here: no adapter" in page.said[0]["refused"]
@@ -411,23 +381,6 @@ def test_reading_ends_when_all_is_there_and_does_not_wait_for_the_page():
         assert read(channel, t).tolist() == a.tolist()
 
 
-def test_a_question_that_cannot_be_sent_leaves_nothing(monkeypatch):
-    host, _, channel = joined()
-    link = host.backend().link
-    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
-        with monkeypatch.context() as patch:
-
-            def fail(body):
-                raise OSError("a channel")
-
-            patch.setattr(link.orders, "send", fail)
-            with pytest.raises(OSError, match="a channel"):
-                asyncio.run(t.to_host())
-        assert not link._landings
-        assert not link._replies._open
-        assert read(channel, t).tolist() == [0, 1, 2]
-
-
 def test_a_write_that_was_interrupted_leaves_an_error_and_no_mixture(monkeypatch):
     """The page may have taken elements that the caller has changed meanwhile."""
     host, _, channel = joined()
@@ -451,26 +404,6 @@ def test_a_write_that_was_interrupted_leaves_an_error_and_no_mixture(monkeypatch
         with pytest.raises(BufferError, match="was freed"):
             read(channel, t)
         assert read(channel, other).tolist() == [0]
-
-
-def test_a_cancelled_read_leaves_nothing():
-    host, page, channel = joined()
-    t = dlw.from_dlpack(np.arange(3.0), device=host.device)
-
-    async def cancelled():
-        task = asyncio.ensure_future(t.to_host())
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(cancelled())
-    channel.deliver()
-    link = host.backend().link
-    assert not link._landings
-    assert not link._replies._open
-    assert read(channel, t).tolist() == [0, 1, 2]
-    t.release()
-    assert tidied(page, host) == {}
 
 
 def test_python_waits_where_messages_arrive_on_another_thread():
@@ -559,9 +492,9 @@ def test_importing_dlpack_web_imports_no_widget():
         "if importlib.util.find_spec('anywidget') is None:\n"
         "    try:\n"
         "        import dlpack_web_page.widget\n"
-        "    except ModuleNotFoundError as error: print(error)\n"
+        "    except ModuleNotFoundError as error: print(error.name, error)\n"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert "pip install anywidget" in found.stdout
+    assert re.search("^anywidget .*pip install anywidget", found.stdout)

@@ -3,18 +3,13 @@
 import asyncio
 import io
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_page import DOUBLE, end_all, finish, joined, read
 
 import dlpack_web as dlw
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
-from fake_page import DOUBLE, end_all, finish, joined, read
 
 NAMES = Path(__file__).parents[5] / "tests/native/public_names.txt"
 TAKE_ONE = {
@@ -86,21 +81,20 @@ def open_(page):
     page.has(opened, [0, 1, 2])
 
 
-def ready(page):
-    with pytest.raises(dlw.KernelError, match="no such name"):  # the fake's answer
-        page.finish(dlw.webgpu.Kernel(DOUBLE, "double").ready(page))
+KERNELS = {
+    "Kernel": (DOUBLE, "double"),
+    "ElementwiseKernel": ("f32 x", "f32 y", "y = 2 * x", "double"),
+    "ReductionKernel": ("f32 x", "f32 y", "x", "a + b", "y = a", "0"),
+}
 
 
-def ready_elementwise(page):
-    double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x", "double")
-    with pytest.raises(dlw.KernelError, match="no such name"):
-        page.finish(double.ready(page))
+def ready(kind):
+    def call(page):
+        kernel = getattr(dlw.webgpu, kind)(*KERNELS[kind])
+        with pytest.raises(dlw.KernelError, match="no such name"):  # the fake's answer
+            page.finish(kernel.ready(page))
 
-
-def ready_reduction(page):
-    total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", "0")
-    with pytest.raises(dlw.KernelError, match="no such name"):
-        page.finish(total.ready(page))
+    return call
 
 
 def from_image(page):
@@ -125,9 +119,7 @@ CALLS = {
     "dlpack_web.empty": empty,
     "dlpack_web.from_gpu_buffer": from_gpu_buffer,
     "dlpack_web.open": open_,
-    "dlpack_web.webgpu.Kernel.ready": ready,
-    "dlpack_web.webgpu.ElementwiseKernel.ready": ready_elementwise,
-    "dlpack_web.webgpu.ReductionKernel.ready": ready_reduction,
+    **{f"dlpack_web.webgpu.{kind}.ready": ready(kind) for kind in KERNELS},
     "dlpack_web.webgpu.from_image": from_image,
     "dlpack_web.webgpu.frames": frames,
     "dlpack_web.Adapter.use_device": use_device,

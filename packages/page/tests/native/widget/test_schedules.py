@@ -6,20 +6,14 @@ import asyncio
 import gc
 import os
 import random
-import sys
 from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-import dlpack_web as dlw
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
 from fake_page import DOUBLE, Channel, FakePage, end_all, left_here, left_in_page
 
+import dlpack_web as dlw
 from dlpack_web._backends import owners
 from dlpack_web_page._page import backend as uploads
 from dlpack_web_page._page import host as hosts

@@ -1,26 +1,12 @@
 # page.tensors: what the script of a page knows by name.
-import asyncio
 import gc
-import sys
 
 import numpy as np
 import pytest
+from fake_page import DOUBLE, finish, joined, read, tidied
 
 import dlpack_web as dlw
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
-from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
-
-from dlpack_web_page._page import host as hosts
 from dlpack_web_page._page.tensors import Tensors
-
-
-@pytest.fixture(autouse=True)
-def _all_ends():
-    yield
-    end_all()
 
 
 @pytest.fixture
@@ -158,68 +144,6 @@ def test_what_cannot_be_given_is_an_error(page, name, value, error, message):
         tensors["x"] = t  # all goes on
     channel.deliver()
     assert "x" in fake.given
-
-
-def test_before_a_page_shows_it_nothing_is_given():
-    channel = Channel()
-    host = channel.host = hosts.Host(channel.to_pages)
-    tensors = Tensors(host)
-    assert dict(tensors) == {}
-    with pytest.raises(BufferError, match="no page shows this widget yet"):
-        tensors["x"] = dlw.empty(3)
-    with pytest.raises(KeyError):
-        del tensors["x"]
-
-
-def test_a_page_without_webgpu_is_given_nothing():
-    channel = Channel()
-    host = channel.host = hosts.Host(channel.to_pages)
-    FakePage(channel, {"webgpu": False, "reason": "no adapter"}).hello()
-    channel.deliver()
-    with pytest.warns(RuntimeWarning, match="no adapter"):
-        asyncio.run(host.ready(1))
-    with pytest.raises(BufferError, match="the page has no WebGPU: no adapter"):
-        Tensors(host)["x"] = dlw.empty(3)
-
-
-@pytest.mark.parametrize("end", ["reload", "lost", "close"])
-def test_a_page_that_is_gone_leaves_the_mapping_empty(page, end):
-    host, fake, channel, tensors = page
-    t = dlw.empty(3, device=host.device)
-    tensors["x"] = t
-    channel.deliver()
-    assert dlw.live_tensors() == 2
-    if end == "close":
-        host.close()
-    else:
-        fake.post({"bye": True} if end == "reload" else {"lost": "unknown: a crash"})
-    channel.deliver()
-    assert dlw.live_tensors() == 1
-    assert [*tensors] == []
-    assert tensors.get("x") is None
-    with pytest.raises(KeyError):
-        del tensors["x"]
-    with pytest.raises(dlw.DeviceLostError, match="is lost"):
-        tensors["x"] = t
-    t.release()
-
-
-def test_after_a_reload_tensors_are_given_to_the_new_page(page):
-    host, fake, channel, tensors = page
-    old = dlw.empty(3, device=host.device)
-    tensors["x"] = old
-    fake.post({"bye": True})
-    again = FakePage(channel)
-    again.hello()
-    channel.deliver()
-    assert (len(tensors), again.gives) == (0, [])
-    with pytest.raises(BufferError, match="is not on the device of this page"):
-        tensors["x"] = old
-    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
-        tensors["x"] = t
-    channel.deliver()
-    assert again.given["x"][1].tolist() == [0, 1, 2]
-    old.release()
 
 
 def test_a_message_that_is_not_sent_leaves_the_mapping_as_it_was(page):

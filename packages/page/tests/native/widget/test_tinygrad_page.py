@@ -1,12 +1,6 @@
 """tinygrad on the GPU of a page: in a process of its own (tools/make/suites.mk), since tinygrad has one device."""
 
-import sys
-
 import pytest
-
-if sys.platform == "emscripten":
-    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
-
 from fake_page import end_all, joined
 
 dlwt = pytest.importorskip("dlpack_web_tinygrad")
