@@ -59,40 +59,34 @@ def without_cache(prompt, count):
 
 check("greedy", lambda: greedy([1, 5, 7], 12))
 check("from one token", lambda: greedy([3], 8))
-check("the first step", lambda: step(np.array([[1, 2, 3]]), empty(1))[0])
+
+
+def first(ids, batch=1):
+    return step(ids, empty(batch))
+
+
+three = np.array([[1, 2, 3]])
+check("the first step", lambda: first(three)[0])
 check(
     "the cache after it",
-    lambda: sorted(
-        (k, v.shape) for k, v in step(np.array([[1, 2, 3]]), empty(1))[1].items()
-    ),
+    lambda: sorted((k, v.shape) for k, v in first(three)[1].items()),
 )
 
 
 def two_steps():
-    _, past = step(np.array([[1, 2, 3]]), empty(1))
+    _, past = first(three)
     logits, past = step(np.array([[4]]), past)
     return logits, past["past_key_values.0.key"]
 
 
 check("the second step", two_steps)
-check("a batch", lambda: step(np.array([[1, 2], [3, 4], [5, 6]]), empty(3))[0])
-check("int64 said", lambda: step(np.array([[1, 2]], dtype=np.int64), empty(1))[0])
-check(
-    "argmax as ids",
-    lambda: step(step(np.array([[1, 2]]), empty(1))[0].argmax(axis=-1), empty(1))[0],
-)
-check("np.full", lambda: step(np.full((1, 3), 9), empty(1))[0])
-check(
-    "np.concatenate",
-    lambda: step(np.concatenate([np.array([[1]]), np.array([[2]])], axis=1), empty(1))[
-        0
-    ],
-)
-check("a list of lists", lambda: step([[1, 2, 3]], empty(1))[0])
-check(
-    "astype int64",
-    lambda: step(np.arange(4).reshape(1, -1).astype("int64"), empty(1))[0],
-)
+check("a batch", lambda: first(np.array([[1, 2], [3, 4], [5, 6]]), 3)[0])
+check("int64 said", lambda: first(np.array([[1, 2]], dtype=np.int64))[0])
+check("argmax as ids", lambda: first(first(three[:, :2])[0].argmax(axis=-1))[0])
+check("np.full", lambda: first(np.full((1, 3), 9))[0])
+check("np.concatenate", lambda: first(np.concatenate([three[:, :1], [[2]]], axis=1))[0])
+check("a list of lists", lambda: first([[1, 2, 3]])[0])
+check("astype int64", lambda: first(np.arange(4).reshape(1, -1).astype("int64"))[0])
 
 
 def sampled(temperature, seed):

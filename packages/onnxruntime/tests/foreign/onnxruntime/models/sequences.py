@@ -34,18 +34,15 @@ check(
     "maps: best",
     lambda: [max(row, key=row.get) for row in maps.run(["rows"], {"x": z})[0]],
 )
-check(
-    "maps: OrtValues",
-    lambda: maps.run_with_ort_values(["p"], {"x": rt.OrtValue.ortvalue_from_numpy(z)})[
-        0
-    ].numpy(),
-)
-check(
-    "maps: rows as an OrtValue",
-    lambda: maps.run_with_ort_values(
-        ["rows"], {"x": rt.OrtValue.ortvalue_from_numpy(z)}
-    )[0].data_type(),
-)
+value = rt.OrtValue.ortvalue_from_numpy(z)
+
+
+def of_values(output):
+    return maps.run_with_ort_values([output], {"x": value})[0]
+
+
+check("maps: OrtValues", lambda: of_values("p").numpy())
+check("maps: rows as an OrtValue", lambda: of_values("rows").data_type())
 
 # Keys in the desktop's order, which is sorted.
 rows = np.arange(22, dtype=np.float32).reshape(2, 11)
