@@ -10,10 +10,15 @@ CPU = ["CPUExecutionProvider"]
 x = np.ones((2, 2), np.float32)
 
 
+feeds = {"a": x, "b": x}
+
+
+def session_of(options=None):
+    return ort.InferenceSession("named.onnx", options, providers=CPU)
+
+
 def ran(options):
-    return ort.InferenceSession("named.onnx", options, providers=CPU).run(
-        ["sum"], {"a": x, "b": x}
-    )[0]
+    return session_of(options).run(["sum"], feeds)[0]
 
 
 def assigned(options, name, value):
@@ -102,8 +107,8 @@ def fixed(extents):
     chosen = ort.SessionOptions()
     for name, extent in extents.items():
         chosen.add_free_dimension_override_by_name(name, extent)
-    session = ort.InferenceSession("named.onnx", chosen, providers=CPU)
-    return session.get_inputs()[0].shape, session.run(["sum"], {"a": x, "b": x})[0]
+    session = session_of(chosen)
+    return session.get_inputs()[0].shape, session.run(["sum"], feeds)[0]
 
 
 check("a fixed extent", lambda: fixed({"n": 2}))
@@ -121,7 +126,7 @@ check(
 def optimized():
     chosen = ort.SessionOptions()
     chosen.optimized_model_filepath = "optimized.onnx"
-    ort.InferenceSession("named.onnx", chosen, providers=CPU)
+    session_of(chosen)
     return os.path.exists("optimized.onnx")
 
 
@@ -131,31 +136,23 @@ check("an optimized model", optimized)
 def profiled():
     chosen = ort.SessionOptions()
     chosen.enable_profiling = True
-    session = ort.InferenceSession("named.onnx", chosen, providers=CPU)
-    session.run(None, {"a": x, "b": x})
+    session = session_of(chosen)
+    session.run(None, feeds)
     return session.end_profiling().endswith(".json")
 
 
 check("a profile", profiled)
-check(
-    "no profile",
-    lambda: ort.InferenceSession("named.onnx", providers=CPU).end_profiling(),
-)
+check("no profile", lambda: session_of().end_profiling())
 check("copied options", lambda: __import__("copy").copy(ort.SessionOptions()))
 check("pickled options", lambda: __import__("pickle").dumps(ort.SessionOptions()))
-check("the level as an int", lambda: int(ort.GraphOptimizationLevel.ORT_ENABLE_ALL))
-check("the level's name", lambda: ort.GraphOptimizationLevel.ORT_ENABLE_ALL.name)
-check("level of a number", lambda: str(ort.GraphOptimizationLevel(99)))
-check("members", lambda: sorted(ort.GraphOptimizationLevel.__members__))
-check(
-    "levels compare",
-    lambda: (
-        ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-        == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-    ),
-)
+Level = ort.GraphOptimizationLevel
+check("the level as an int", lambda: int(Level.ORT_ENABLE_ALL))
+check("the level's name", lambda: Level.ORT_ENABLE_ALL.name)
+check("level of a number", lambda: str(Level(99)))
+check("members", lambda: sorted(Level.__members__))
+check("levels compare", lambda: Level.ORT_ENABLE_ALL == Level.ORT_ENABLE_ALL)
 
-session = ort.InferenceSession("named.onnx", providers=CPU)
+session = session_of()
 for name, value in {
     "log_severity_level": 3,
     "log_verbosity_level": 1,
@@ -166,10 +163,8 @@ for name, value in {
     check(f"run: {name}: default", getattr(run_options, name))
 
     def changed():
-        setattr(run_options, name, value)
-        return getattr(run_options, name), session.run(
-            ["sum"], {"a": x, "b": x}, run_options
-        )[0]
+        found = assigned(run_options, name, value)
+        return found, session.run(["sum"], feeds, run_options)[0]
 
     check(f"run: {name}: set", changed)
 check("run: no option", lambda: setattr(ort.RunOptions(), "timeout", 5))
@@ -185,8 +180,8 @@ check(
 def terminated():
     chosen = ort.RunOptions()
     chosen.terminate = True
-    return session.run(None, {"a": x, "b": x}, chosen)
+    return session.run(None, feeds, chosen)
 
 
 check("run: terminated", terminated)
-check("run: afterwards", lambda: session.run(["sum"], {"a": x, "b": x})[0])
+check("run: afterwards", lambda: session.run(["sum"], feeds)[0])
