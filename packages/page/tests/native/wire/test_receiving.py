@@ -117,3 +117,17 @@ def test_a_tensor_for_which_there_is_no_memory_is_refused():
     player.wire._receiving.make = make
     why = "there is no memory for 'x'"
     assert player.play("in piece x 1.1") == [f"out refuse 1.1 {why}", f"refused {why}"]
+
+
+def test_what_is_known_of_incomplete_writes_is_bounded(monkeypatch):
+    """One entry for the write, and one for each range."""
+    monkeypatch.setattr(receiving, "_MOST_ENTRIES", 20)
+    player, piece = Player(), "of 0-64 uint8[64]"
+    player.play("open")
+    found = player.play(f"repeat 0:38:2 in piece x 1.1 {{}}-{{+1}} {piece}")
+    assert found == ["19 times out ack"]
+    refused, _ = player.play(f"in piece x 1.1 60-61 {piece}")
+    assert refused.endswith("too many writes of it are incomplete")
+    player.play("in free 1.2")
+    assert player.play(f"in piece x 2.1 60-61 {piece}") == ["out ack 2.1 60-61"]
+    player.play("close")
