@@ -250,10 +250,10 @@ def test_what_is_given_is_checked_at_the_call():
         unchecked = kernel_of("1", check=False)
         unchecked(wide, workgroups=1)
     with on_gpu() as tensor, on_gpu() as other:
-        with pytest.raises(ValueError, match=r"it declares \(x\): 1, not"):
+        with pytest.raises(ValueError, match=r"each binding \(x\): 1, not"):
             kernel(tensor, other)
         none = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() {}")
-        with pytest.raises(ValueError, match=r"it declares \(none\): 0, not 1"):
+        with pytest.raises(ValueError, match=r"each binding \(none\): 0, not 1"):
             none(tensor, workgroups=1)
         with pytest.raises(TypeError, match="at least one tensor"):
             kernel()

@@ -81,7 +81,7 @@ def test_numbers_that_do_not_fit():
             with pytest.raises(error, match=words):
                 kernel(x, y, *numbers, workgroups=1)
         with pytest.raises(
-            TypeError, match=r"binding 0 takes a tensor.* f32, i32 and u32$"
+            TypeError, match=r"binding 0: numbers are for .*f32, i32 and u32$"
         ):
             kernel(1.0, y, 1, 0, 0, workgroups=1)
 
@@ -374,7 +374,7 @@ async def test_kernels_come_and_go_and_memory_grows():
             collect()
             grown.append(bytearray(8 << 20))
             kept(x, total, workgroups=1)
-            with pytest.raises(ValueError, match=r"it declares \(x, y\): 2, not 3"):
+            with pytest.raises(ValueError, match=r"each binding \(x, y\): 2, not 3"):
                 kept(x, total, 3.5, workgroups=1)
         assert (await total.to_host() == 12).all()
 
