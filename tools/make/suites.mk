@@ -7,7 +7,8 @@ NO_SWIFTSHADER := echo "[skip] GPU cases: no driver for Vulkan"
 
 define SUITES
 native        2 min  the C core and Python in this CPython, and the build's scripts
-asan          4 min  the same under AddressSanitizer and UndefinedBehaviorSanitizer
+packages      1 min  Python of the packages beside the bridge, in this CPython
+asan          4 min  the bridge's native tests under AddressSanitizer and UndefinedBehaviorSanitizer
 leaks        45 min  the same under valgrind: memory errors and leaks
 js            1 min  TypeScript: unit tests, Pyodide, and GPU cases on Dawn, in Node
 package       1 min  the npm package from its tarball: types in four TypeScripts, bundles, pages
@@ -43,8 +44,10 @@ export SUITES
 
 INPUTS_native := $(NATIVE) $(JS)
 NEED_native := emcc
-define RUN_native
-$(PYTEST) tests/native tests/tools
+RUN_native = $(PYTEST) tests/native tests/tools
+
+INPUTS_packages := $(NATIVE) $(JS)
+define RUN_packages
 for tests in $(wildcard packages/*/tests/native); do PYTHONPATH=$(PY_PATH) $(PYTEST) $$tests; done
 endef
 
@@ -232,7 +235,7 @@ suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 # Their inputs, then the suites, two at a time, the longest first.
 in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
   && $(MAKE) --no-print-directory $(2) -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
-IN_TEST := js native
+IN_TEST := js native packages
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
 # There browser runs all of tests/browser.
