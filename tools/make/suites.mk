@@ -29,7 +29,7 @@ firefox      45 min  tests/browser, those of packages and more, in Firefox
 webkit        1 min  CPU tensors in WebKitGTK
 deno          5 min  JavaScript and GPU cases in Deno
 node-gpu      3 min  the same in Node 24 and 26 with Dawn, and in Bun
-desktop       1 min  dlpack_web.webgpu in CPython, over wgpu-py
+desktop       6 min  dlpack_web.webgpu in CPython, over wgpu-py
 dawn          1 min  the same over wgpudawn
 interop      10 min  NumPy, PyTorch, JAX, ... in CPython
 interop-light 2 min  the same without PyTorch and TensorFlow
