@@ -262,7 +262,11 @@ export async function updates_change_numbers_tensors_and_workgroups(context) {
     /3 arguments that can change, not number 3/,
   );
   await throws(() => batch.update(0, { args: { "-1": 1 } }), "RangeError", /not number -1/);
-  await throws(() => batch.update(0, { args: { 0: 1 } }), "TypeError", /binding 0: numbers are for/);
+  await throws(
+    () => batch.update(0, { args: { 0: 1 } }),
+    "TypeError",
+    /binding 0: numbers are for/,
+  );
   await throws(() => batch.update(0, { workgroups: 0 }), "RangeError", /workgroups must be/);
   await throws(() => batch.update(0, 5), "TypeError", /update\(\)/);
   for (const [changes, message] of [
