@@ -22,11 +22,11 @@ else:
     pytest.register_assert_rewrite(*(path.stem for path in CASES.glob("py/*.py")))
 
     from collecting import pytest_pycollect_makemodule, pytest_pyfunc_call
-    from dlpack_web_memory import Memory
     from gpu_fixtures import device, gpu_features, nothing_leaks
     from gpu_world import compiled
 
     from dlpack_web import _backends
+    from dlpack_web_memory import Memory
 
     __all__ = [
         "device",

@@ -2,13 +2,13 @@
 
 import re
 
-import dlpack_web_memory as memory_driver
 import numpy as np
 import pytest
 from in_cpython import *
 from in_cpython import counts_since
 
 import dlpack_web as dlw
+import dlpack_web_memory as memory_driver
 
 USAGE = {"STORAGE": 128, "COPY_SRC": 4, "COPY_DST": 8, "UNIFORM": 64, "MAP_READ": 1}
 

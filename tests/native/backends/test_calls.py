@@ -7,10 +7,9 @@ import pytest
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from dlpack_web_memory import Kernel
-
 import dlpack_web as dlw
 from dlpack_web import _core
+from dlpack_web_memory import Kernel
 
 WGSL = """
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;

@@ -9,10 +9,9 @@ import pytest
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from dlpack_web_memory import Device, GPUError
-
 import dlpack_web as dlw
 from dlpack_web._files import local
+from dlpack_web_memory import Device, GPUError
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
