@@ -155,7 +155,8 @@ warm, but for those called cold, where nothing that is kept fits, as at first. T
 make a buffer each time, and are to be compared with the cold rows where a page does a thing
 once. The floor uploads into a buffer that is there already: whole, and in pieces of 4 MiB with an empty
 submit after each. Its copy within memory is of as many bytes of linear memory. Uploads "in use"
-are into a buffer that a command before them reads. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
+are into a buffer that a command before them writes to; these, and those of 256 MB, are write() into a tensor
+that is there, for memory. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
 packing copies as many bytes within wasm memory. Elements that are uploaded are
 float32 where nothing else is said: f64 becomes float32, and f16 is made of float32.
 A file is opened from a server of this machine, in the same two cores. A handover gives a GPU tensor to a library, takes it back

@@ -183,7 +183,7 @@ test("members of Tensor, Bridge and Kernel", () => {
   ]);
 });
 
-test("errors are told apart by class, and by the name with which other copies know them", () => {
+test("an error is identified by its class, or by its name if another copy of the library made it", () => {
   for (const [name, parent] of [
     ["DLPackError", "DLPackError"],
     ["ReleasedError", "DLPackError"],

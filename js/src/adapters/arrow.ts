@@ -93,9 +93,10 @@ const WAYS: Record<string, string> = {
 /**
  * A tensor over the values of an Arrow vector or column, without a copy: one axis, and one more for
  * each FixedSizeList or FixedSizeBinary. Bools become bytes (one copy), and several chunks are joined
- * (one copy). Dates, times, timestamps and durations are counts of their unit. In a table or record batch, `arrow.fixed_shape_tensor` keeps its shape and permutation, and
- * `arrow.bool8` is bool, without a copy if its bytes are 0 and 1 and no tensor's; other extension types
- * become their storage. A vector has no extension type: pass the table, and `column`.
+ * (one copy). Dates, times, timestamps and durations are counts of their unit. In a table or record
+ * batch, `arrow.fixed_shape_tensor` keeps its shape and permutation, and `arrow.bool8` is bool, without a
+ * copy if its bytes are 0 and 1 and no tensor's; other extension types become their storage. A vector
+ * has no extension type: pass the table, and `column`.
  *
  * ```js
  * const table = await connection.query("SELECT price FROM sales"); // DuckDB-wasm's
@@ -108,8 +109,8 @@ const WAYS: Record<string, string> = {
  * results among them, or a Column or Table of flechette; of several columns `column` names one
  * @param options - `column`, `nulls`, and `copy`: true always copies, false never does
  * @returns a tensor, or with `nulls: "mask"` two, which the caller releases
- * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers or times, and nulls
- * within lists; CopyError
+ * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers or times, and
+ * nulls within lists; CopyError
  */
 export function fromArrow(
   _arrow: Arrow | null,

@@ -1,5 +1,5 @@
 // Files to the GPU and to the CPU, from where a page has them. What servers do wrong is in
-// tests/js/open/file_ranges.test.mjs.
+// tests/files/servers.json and tests/js/open/file_ranges.test.mjs.
 import { open, save, TensorFile } from "/js/open/index.js";
 import { equal, ok, Skip, throws } from "./expect.mjs";
 import { deviceOf, keep } from "./gpu.mjs";
