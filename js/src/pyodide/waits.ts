@@ -1,3 +1,4 @@
+import { unseen } from "../webgpu/errors/errors.js";
 import type { PyodideHost } from "./host.js";
 import type { Wait, Work } from "./numbers.js";
 
@@ -47,8 +48,8 @@ class Outcome {
 
 /** What Python waits for. */
 export class Waits {
-  /** What ends pending work. */
-  readonly #pending = new Map<Work, AbortController>();
+  /** What giving up work does, until it succeeds, or Python has its error. */
+  readonly #pending = new Map<Work, (isSeen: boolean) => void>();
   #last = 0;
   #promise: Promise<Outcome> | undefined;
 
@@ -77,17 +78,28 @@ export class Waits {
   /** @internal Work that Python may give up. */
   async until<T>(number: Work, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const controller = new AbortController();
-    this.#pending.set(number, controller);
+    this.#pending.set(number, () => controller.abort());
     try {
-      return await work(controller.signal);
-    } finally {
+      const result = await work(controller.signal);
       this.#pending.delete(number);
+      return result;
+    } catch (error) {
+      // A task can be cancelled after this, and before it has the error.
+      if (!controller.signal.aborted) {
+        this.#pending.set(number, (isSeen) => isSeen || unseen(error));
+      }
+      throw error;
     }
   }
 
-  /** Python does not await this work any more: it must not touch what Python gave. */
-  giveUp(work: Work): void {
-    this.#pending.get(work)?.abort();
+  /**
+   * Python does not await this work any more: it must not touch what Python gave. Called after each
+   * error, too; `isSeen`: Python has that of the work.
+   */
+  giveUp(work: Work, isSeen: boolean): void {
+    const end = this.#pending.get(work);
+    this.#pending.delete(work);
+    end?.(isSeen);
   }
 
   /** Keeps interrupts from Python until {@link letInterrupts}. */

@@ -1,6 +1,7 @@
 // What Python calls in JavaScript, by a stand-in for Pyodide (stand_in.mjs) and a GPU that notes calls.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { loggedDevice } from "../fake_device.mjs";
 import { connected, DATA, since } from "./stand_in.mjs";
@@ -113,11 +114,33 @@ test("a kernel that Python gave up to time does not run", async () => {
   const timing = calls.kernels.time(5, kernel);
   tensor.release(); // what Python has at the address now is something else
   fake.describe({ shape: [0] });
-  calls.waits.giveUp(4);
-  calls.waits.giveUp(5);
+  calls.waits.giveUp(4, false);
+  calls.waits.giveUp(5, false);
   await assert.rejects(timing, { name: "AbortError" });
   assert.deepEqual(log.dispatched, []);
-  calls.waits.giveUp(5); // it is over
+  calls.waits.giveUp(5, false); // it is over
+});
+
+test("an error that a cancelled task of Python does not get is reported", async () => {
+  const { calls } = connected();
+  const { gpu } = fakeGPU();
+  gpu.popErrorScope = async () => ({ message: "wrong" });
+  const told = [];
+  webgpu.listenForFaults(gpu, (error) => told.push(error.label));
+  const kernels = ["seen", "unseen"].map((label) => new webgpu.Kernel(gpu, SOURCE, { label }));
+  for (const [work, kernel] of kernels.entries()) {
+    const buffer = gpu.createBuffer({ size: 64, usage: STORAGE });
+    const tensor = Tensor.fromGPUBuffer(buffer, { device: gpu, shape: [5], dtype: "float32" });
+    kernel.run([tensor, 1], { workgroups: 1 });
+    await assert.rejects(
+      calls.waits.until(work, () => tensor.read()),
+      /wrong/,
+    );
+    calls.waits.giveUp(work, work === 0);
+    tensor.release();
+  }
+  await setTimeout(1100); // a second after the errors
+  assert.deepEqual(told, ["unseen"]);
 });
 
 test("strided elements are uploaded in the pieces that C packs or converts", () => {

@@ -257,8 +257,9 @@ async def finish_work[R](begin: Callable[[int], Awaitable[R]]) -> R:
     work = next(_works)
     try:
         return await finish(begin(work))
-    except BaseException:
-        invoke(calls().waits.giveUp, work)
+    except BaseException as error:
+        # A task can be cancelled when the work has failed already: it does not see that error.
+        invoke(calls().waits.giveUp, work, isinstance(error, Exception))
         raise
 
 
