@@ -7,8 +7,9 @@ promise between minor versions: such a package requires the same version.
 from . import _core
 from ._backends import javascript
 from ._backends.calls import Call, calling, refuse_recorded
-from ._files.headers import facts_of, read_header, tag_of, write_header
+from ._files.headers import facts_of, is_broken, read_header, tag_of, write_header
 from ._layout.dtype import DType, parse_dtype
+from ._layout.text import type_of
 from ._tensor.device import CPU, default_device, parse_device
 from ._tensor.tensor import Tensor, share
 
@@ -26,6 +27,7 @@ __all__ = [
     "facts_of",
     "finish",
     "invoke",
+    "is_broken",
     "is_row_major",
     "memory_of",
     "parse_device",
@@ -37,6 +39,7 @@ __all__ = [
     "retyped",
     "share",
     "tag_of",
+    "type_of",
     "wait_for",
     "write_header",
 ]
@@ -52,49 +55,20 @@ wait_for = javascript.wait_for
 
 
 def check_mask(values: object) -> None:
-    """Checks that an array has no masked elements, which have no value.
+    """BufferError for an array with masked elements, which have no value. Anything else
+    has none.
 
-    Parameters
-    ----------
-    values : object
-        An array, or anything else, which has none.
-
-    Raises
-    ------
-    BufferError
-        It has some.
-
-    Examples
-    --------
     >>> internal.check_mask([1, 2])
     """
     _core._check_mask(values)
 
 
 def converted(tensor: Tensor, dtype: DType, padded: bool = False) -> Tensor:
-    """A copy of the elements as another dtype.
+    """A row-major copy of a tensor in host memory with the elements as another dtype, for
+    you to release. padded: whether elements of less than a byte take one each.
 
-    Parameters
-    ----------
-    tensor : Tensor
-        In host memory.
-    dtype : DType
-        Of the result.
-    padded : bool
-        Whether elements of less than a byte take one each.
+    BufferError: integers that do not fit, or a tensor on a GPU.
 
-    Returns
-    -------
-    Tensor
-        Row-major; yours to release.
-
-    Raises
-    ------
-    BufferError
-        Integers that do not fit, a tensor on a GPU.
-
-    Examples
-    --------
     >>> internal.converted(dlw.empty(3), dlw.DType("float16")).dtype
     'float16'
     """
@@ -102,19 +76,8 @@ def converted(tensor: Tensor, dtype: DType, padded: bool = False) -> Tensor:
 
 
 def describe(tensor: Tensor) -> str:
-    """Shape, dtype and device of a tensor, for messages.
+    """Shape, dtype and device of a tensor on any device, for messages.
 
-    Parameters
-    ----------
-    tensor : Tensor
-        On any device.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> internal.describe(dlw.empty(3))
     "Tensor(shape=(3,), dtype='float32', device='cpu')"
     """
@@ -122,19 +85,8 @@ def describe(tensor: Tensor) -> str:
 
 
 def is_row_major(tensor: Tensor) -> bool:
-    """Whether the elements are contiguous, in row-major order.
+    """Whether the elements are contiguous, in row-major order, on any device.
 
-    Parameters
-    ----------
-    tensor : Tensor
-        On any device.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
     >>> internal.is_row_major(dlw.empty((2, 3)).permute_dims((1, 0)))
     False
     """
@@ -142,22 +94,9 @@ def is_row_major(tensor: Tensor) -> bool:
 
 
 def memory_of(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor in host memory.
+    """The bytes of a contiguous tensor in host memory; they keep the memory alive.
 
-    Parameters
-    ----------
-    tensor : Tensor
-        In host memory, contiguous.
-
-    Returns
-    -------
-    memoryview
-        Keeps the memory alive.
-
-    Raises
-    ------
-    BufferError
-        Strided memory, a tensor on a GPU.
+    BufferError: strided memory, or a tensor on a GPU.
 
     >>> len(internal.memory_of(dlw.empty(3)))
     12
@@ -166,29 +105,11 @@ def memory_of(tensor: Tensor) -> memoryview:
 
 
 def retyped(tensor: Tensor, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    """A tensor over the same bytes with another shape and dtype.
+    """A view of the bytes of a row-major tensor, on any device, with another shape and
+    dtype, of whole bytes: a reference of its own, which you release.
 
-    Parameters
-    ----------
-    tensor : Tensor
-        Row-major, on any device.
-    shape : tuple of int
-        Of the result.
-    dtype : DType
-        Of whole bytes.
+    BufferError: fewer bytes, or strided memory.
 
-    Returns
-    -------
-    Tensor
-        A reference of its own, which you release.
-
-    Raises
-    ------
-    BufferError
-        Fewer bytes, strided memory.
-
-    Examples
-    --------
     >>> internal.retyped(dlw.from_buffer(b"abcd"), (2,), dlw.DType("uint16")).shape
     (2,)
     """

@@ -16,14 +16,6 @@ type Array = np.ndarray[Any, Any]
 _DTYPES = {number: dtype for dtype, number in ONNX.items()}
 
 
-def kind_of(x: object) -> str:
-    """The type of a value with its article, for messages; of an awaitable also the way out."""
-    name = type(x).__qualname__
-    article = "an" if name.startswith("nd") or name[0] in "AEIOUaeiou" else "a"
-    hint = " (await it)" if hasattr(x, "__await__") and not hasattr(x, "shape") else ""
-    return f"{article} {name}{hint}"
-
-
 def type_of(dtype: str) -> str:
     """ "tensor(float)" for "float32"; the dtype's own name if onnxruntime-web lacks
     it."""

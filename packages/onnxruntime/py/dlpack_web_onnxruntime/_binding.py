@@ -10,9 +10,10 @@ import numpy as np
 
 from dlpack_web import Tensor, from_gpu_buffer, to_host
 from dlpack_web.internal import share
+from dlpack_web.internal import type_of as kind_of
 
 from . import _javascript as javascript
-from ._arrays import dtype_meant, kind_of
+from ._arrays import dtype_meant
 from ._values import OrtValue, named_device
 
 

@@ -1,32 +1,10 @@
-"""JavaScript: what the bridge has for packages, and what only this package needs."""
+"""JavaScript: what this package needs besides dlpack_web.internal."""
 
 from typing import Any
 
 import js
 import pyodide_js
 from pyodide.ffi import JsProxy, can_run_sync, to_js
-
-from dlpack_web.internal import (
-    Kept,
-    block_on,
-    calls_of,
-    finish,
-    invoke,
-    receive,
-    receive_waiting,
-    wait_for,
-)
-
-__all__ = [
-    "Kept",
-    "block_on",
-    "calls_of",
-    "finish",
-    "invoke",
-    "receive",
-    "receive_waiting",
-    "wait_for",
-]
 
 
 def options(values: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlpack_web import Device, DLDeviceType, webgpu
+from dlpack_web import Device, DLDeviceType, internal, webgpu
 from dlpack_web.backends import default
 
 from . import _javascript as javascript
@@ -89,13 +89,13 @@ async def library(*, on_cpu: bool = False) -> Any:
     alone = on_cpu and not was_said()
     if alone not in _Wanted.loaded:
         try:
-            calls: Sessions = await javascript.calls_of(__package__)
+            calls: Sessions = await internal.calls_of(__package__)
         except BufferError as error:  # the page forbids eval
             raise ImportError(str(error)) from None
         with translated():
             given = _Wanted.module, _Wanted.threads, alone
-            promise = javascript.invoke(calls.library, *given)
-            found = await javascript.finish(promise)
+            promise = internal.invoke(calls.library, *given)
+            found = await internal.finish(promise)
         if alone not in _Wanted.loaded:
             _Wanted.loaded[alone] = found
             if _Wanted.severity is not None:
@@ -258,7 +258,7 @@ class Opened(NamedTuple):
     """JavaScript's session with its device and providers, and the model's
     properties."""
 
-    kept: "javascript.Kept[Any]"
+    kept: "internal.Kept[Any]"
     device: Device | None
     providers: Providers
     facts: dict[str, Any]
@@ -303,7 +303,7 @@ async def _open_with(
         device = providers.device
         usual = _usual_device()
     with translated(BufferError):
-        kept = javascript.Kept(
+        kept = internal.Kept(
             ort.open,
             model,
             javascript.options(files),
@@ -311,7 +311,7 @@ async def _open_with(
             usual and usual.gpu,
             device and device.gpu,
         )
-        await javascript.finish(kept.js.ready)
+        await internal.finish(kept.js.ready)
         facts = kept.js.facts.to_py()
         gpu = kept.js.device
         used = webgpu.use_device(gpu) if gpu else None

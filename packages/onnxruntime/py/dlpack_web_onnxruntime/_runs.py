@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dlpack_web import Tensor
+from dlpack_web import Tensor, internal
 
 from . import _javascript as javascript
 from ._arrays import Array
@@ -150,7 +150,7 @@ class Pending:
 
     def start(self) -> Self:
         with _as_onnxruntime:
-            javascript.invoke(self._runs.start, self._number, *self._given)
+            internal.invoke(self._runs.start, self._number, *self._given)
         return self
 
     def wait(self) -> Self:
@@ -160,10 +160,10 @@ class Pending:
         try:
             with _as_onnxruntime:
                 if self._plan.are_strings[0]:
-                    javascript.invoke(runs.start, number, *self._given)
-                    javascript.wait_for(runs.wait, number)
+                    internal.invoke(runs.start, number, *self._given)
+                    internal.wait_for(runs.wait, number)
                 else:
-                    self._found[0] = javascript.receive_waiting(
+                    self._found[0] = internal.receive_waiting(
                         runs.start_to_wait, number, *self._given
                     )
         except BaseException:
@@ -174,7 +174,7 @@ class Pending:
     async def later(self) -> None:
         try:
             with _as_onnxruntime:
-                await javascript.finish(self._runs.done(self._number))
+                await internal.finish(self._runs.done(self._number))
         except BaseException:
             self._runs.end(self._number)
             raise
@@ -205,7 +205,7 @@ class Pending:
                 found[i] = (
                     array_of(runs.strings(number, i))
                     if is_strings
-                    else javascript.receive(runs.take, number, i)
+                    else internal.receive(runs.take, number, i)
                 )
         self._number = 0  # JavaScript has ended it with the last result
         return [found[i] for i in plan.order]

@@ -4,10 +4,11 @@ from asyncio import ensure_future
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from dlpack_web import Device, empty
+from dlpack_web import Device, empty, internal
+from dlpack_web.internal import type_of as kind_of
 
 from . import _javascript as javascript
-from ._arrays import dtype_meant, kind_of
+from ._arrays import dtype_meant
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
 from ._library import ModelMetadata, Opened, open_model
@@ -77,7 +78,7 @@ class InferenceSession(RefusedMethods):
                 "from async Python): use `await InferenceSession.create(...)`"
             )
         opening = self._open(path_or_bytes, sess_options, providers, provider_options)
-        javascript.block_on(opening)
+        internal.block_on(opening)
 
     @classmethod
     async def create(
@@ -235,7 +236,7 @@ class InferenceSession(RefusedMethods):
             )
         before = self._kept
         opening = open_model(self._source, self._options, providers, provider_options)
-        self._use(javascript.block_on(opening))
+        self._use(internal.block_on(opening))
         before.js.release()
 
     def end_profiling(self) -> str:
@@ -340,7 +341,7 @@ class InferenceSession(RefusedMethods):
 
         if not javascript.can_block():
             return ensure_future(report())
-        return Arrived(javascript.block_on(report()))
+        return Arrived(internal.block_on(report()))
 
     def run_with_ort_values(
         self,

@@ -8,8 +8,9 @@ import numpy as np
 
 from dlpack_web import Tensor, empty, from_dlpack
 from dlpack_web.internal import parse_device, share
+from dlpack_web.internal import type_of as kind_of
 
-from ._arrays import dtype_meant, kind_of, number_of, shared, type_of, widened
+from ._arrays import dtype_meant, number_of, shared, type_of, widened
 from ._state import unsupported
 
 

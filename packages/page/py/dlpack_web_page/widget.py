@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dlpack_web import Device, Tensor
+from dlpack_web.internal import type_of
 
 if sys.platform == "emscripten":
     raise ImportError(
@@ -24,7 +25,6 @@ if sys.platform == "emscripten":
         name="dlpack_web_page.widget",
     )
 
-from ._page.device import type_of
 from ._page.host import Host
 from ._page.kernel import describe
 from ._page.tensors import Tensors

@@ -281,21 +281,6 @@ def js_bytes(data: bytes) -> Any:
     return to_js(data)
 
 
-def has_webgpu() -> bool:
-    """Whether the browser has WebGPU; requests no adapter."""
-    return bool(getattr(getattr(js, "navigator", None), "gpu", None))
-
-
-def memory_size() -> int:
-    """Bytes of Python's memory: all its addresses are lower."""
-    return int(pyodide_js._module.HEAPU8.length)
-
-
-def read_file(path: str) -> Any:
-    """The contents of a file, as a Uint8Array, so Python's own memory does not grow."""
-    return pyodide_js.FS.readFile(path)
-
-
 def give_once(given: list[Any], function: Callable[[], Any] | None) -> None:
     """Appends a function for JavaScript to call once, later; destroy() revokes it."""
     if function is None:

@@ -67,15 +67,6 @@ def refused(what: str) -> BufferError:
     return BufferError(f"the GPU is in the page, which does not support {what}")
 
 
-def type_of(x: object) -> str:
-    """The type of a value with its article: "a list", "an ndarray"; of an awaitable also
-    what to do."""
-    name = type(x).__qualname__
-    spoken = name.startswith("nd") or name[0] in "AEIOUaeiou"  # "n" is pronounced "en"
-    waits = hasattr(type(x), "__await__") and not hasattr(x, "shape")
-    return f"{'an' if spoken else 'a'} {name}{' (await it)' if waits else ''}"
-
-
 class PageDevice(Device):
     """A page's device."""
 

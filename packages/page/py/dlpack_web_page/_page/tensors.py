@@ -4,8 +4,8 @@ from collections.abc import Iterator, MutableMapping
 
 from dlpack_web import Tensor
 from dlpack_web.backends import View
+from dlpack_web.internal import is_broken, type_of
 
-from .device import type_of
 from .host import Host
 from .kernel import describe
 
@@ -67,7 +67,5 @@ class Tensors(MutableMapping[str, Tensor]):
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the name of a tensor is a str, not {type_of(name)}")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{name!r} cannot be sent: it is not Unicode text") from None
+    if is_broken(name):
+        raise ValueError(f"{name!r} cannot be sent: it is not Unicode text")

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NoReturn
 
 from dlpack_web import DType
-from dlpack_web.internal import facts_of, read_header, tag_of, write_header
+from dlpack_web.internal import facts_of, is_broken, read_header, tag_of, write_header
 
 # The version of the wire that this library speaks.
 WIRE = "1"
@@ -152,15 +152,6 @@ def check_name(name: Any) -> None:
             f"a tensor's name is a str of at most {_MOST_NAME} characters, not "
             f"{name!r:.100}"
         )
-
-
-def is_broken(text: str) -> bool:
-    """Whether it has lone surrogates, which UTF-8 cannot encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _piece_of(found: dict[str, Any], metadata: dict[str, str]) -> Piece:
