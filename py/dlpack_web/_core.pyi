@@ -117,15 +117,17 @@ def _bind(
     /,
 ) -> None: ...
 
-# JavaScript's holds, by handle.
+# The Tensor that takes over JavaScript's hold with that handle. _raise: the exception
+# that the last failing function for JavaScript kept, if there is one.
 def _take(handle: int, /) -> Tensor: ...
 def _raise() -> None: ...
 
 # Waits for a promise that JavaScript keeps under a number; raises JavaScript's errors.
-# Returns the handle of a result for _take, or a number that is not a handle.
+# Returns the handle of a result for _take, or a number that is not a handle. Only where
+# Pyodide can suspend Python; other Python code runs meanwhile.
 def _wait(number: int, /) -> int: ...
 
-# A kernel's arguments: the device id, and the Tensors and numbers.
+# A kernel's arguments: the device id, and the WebGPU tensors, and numbers as floats.
 def _arguments(*args: object) -> tuple[int, tuple[Tensor | float, ...]]: ...
 
 # The elements, and which of them are valid, or None if all are.
@@ -139,6 +141,14 @@ def _to_arrow(
     values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
 def _uncount(tensor: Tensor, /) -> None: ...
+
+# _run makes JavaScript run a kernel, without Pyodide's calls, which cost more than all of
+# our own work. False: it failed, and JavaScript kept the error. key: the arguments and
+# options of the user's call, (args, *options), under which JavaScript caches it; () for
+# none. _again runs the call that was cached under the same key, without a check: the same
+# tensors and options, and any numbers where numbers were. False: nothing happened, and the
+# call takes the checked way; a kernel of 0 has none. _pass: the result of JavaScript's
+# function(*given), which finds the call of a kernel where _run has it.
 def _again(kernel: int, key: tuple[Any, ...], /) -> bool: ...
 def _run(
     kernel: int,
@@ -158,10 +168,11 @@ def _pass(
 ) -> Any: ...
 
 # Only outside of a browser, where _backends/model has the GPUBuffers. _wrap: a Tensor
-# over a GPU handle, which takes over a reference to it (strides None: row-major). _gpu:
-# the handle of a Tensor. _on_gpu_drop: the function to call with each handle whose last
-# tensor is gone. _chunk: elements packed and converted, from `first` on: their number
-# and memory, which is the tensor's or `scratch`. All but the last are whole words.
+# over a GPU handle, which takes over a reference to it, but not if it raises (strides
+# None: row-major). _gpu: the handle of a Tensor. _on_gpu_drop: the function to call with
+# each handle whose last tensor is gone, on any thread. _chunk: elements packed and
+# converted, from `first` on: their number and memory, which is the tensor's or `scratch`.
+# All but the last are whole words.
 def _wrap(
     gpu: int,
     device_id: int,

@@ -3,6 +3,7 @@
 web/docs/howto/add-an-adapter.md says what belongs there.
 """
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -65,3 +66,60 @@ def test_javascript_has_the_methods_that_python_calls(file):
     assert len(names) > 3
     method = r"(?m)^  (?:async |readonly |get )?{}\b"
     assert [each for each in names if not re.search(method.format(each), sources)] == []
+
+
+BACKENDS = ROOT / "py/dlpack_web/_backends"
+# The model's types, and the browser's for them: it can wait for promises, too.
+BROWSERS = {"Coroutine[Any, Any, Any]": "Awaitable[Any]", "Calls[Any]": "Batch"}
+# What classes of the model have for drivers alone.
+OF_DRIVERS = {
+    "Backend": "forget_lost ready refused register registered requested",
+    "Kernel": "check check_call checked_groups declared group prepare",
+    "Calls": "computes held",
+}
+
+
+def _methods(file, kind):
+    """The functions of a class, or of a module: whether each is async, and the types of its parameters and
+    result, as they are written."""
+    body = ast.parse((BACKENDS / file).read_text("utf-8")).body
+    if kind is not None:
+        (body,) = (each.body for each in body if getattr(each, "name", None) == kind)
+    found = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [arg.annotation for arg in node.args.args if arg.annotation]
+            types = [ast.unparse(each) for each in (*given, node.returns) if each]
+            plain = [each.replace("_core.", "") for each in types]
+            for model, browser in BROWSERS.items():
+                plain = [each.replace(model, browser) for each in plain]
+            defaults = list(map(ast.unparse, node.args.defaults))
+            found[node.name] = type(node), plain, defaults
+    return found
+
+
+def _agree(one, other):
+    return len(one) == len(other) and all(
+        a in (b, "Any", *b.split(" | ")) or b == "Any"
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "theirs"),
+    [
+        (None, "model/backend.py", "Backend"),
+        ("Kernel", "model/kernels/kernels.py", "Kernel"),
+        ("Batch", "model/kernels/batch.py", "Calls"),
+    ],
+)
+def test_the_browsers_backend_has_the_methods_of_the_model(kind, file, theirs):
+    ours, models = _methods("browser/__init__.py", kind), _methods(file, theirs)
+    if kind is None:  # it imports some of them
+        ours = _methods("browser/javascript.py", None) | ours
+    for name, (is_async, types, defaults) in models.items():
+        if name.startswith("_") or name in OF_DRIVERS[theirs].split():
+            continue
+        own_async, own_types, own_defaults = ours[name]
+        assert (own_async, own_defaults) == (is_async, defaults), name
+        assert _agree(own_types, types), (name, own_types, types)

@@ -1,9 +1,10 @@
-"""Access to the GPU: one interface (interface.pyi) with two backends.
+"""Access to the GPU: one interface (Backend of model/backend.py) with two backends.
 
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
 does the same over wgpu-py, as a driver of model/. One of these is loaded at the first call
-that needs it. Packages add others (../backends.py). Backends share no devices or tensors. Features of pages alone (canvases, JavaScript's tensors and
-libraries) are not part of the interface.
+that needs it. Packages add others (../backends.py). Backends share no devices or tensors.
+Features of pages alone (canvases, JavaScript's tensors and libraries) are not part of the
+interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .._core import Tensor
 
 if TYPE_CHECKING:
-    from .interface import Backend
+    from .model.backend import Backend
 if TYPE_CHECKING or sys.platform == "emscripten":
     from .browser import javascript as javascript
 else:
@@ -31,7 +32,12 @@ def default() -> "Backend":
     """For code without a device or a tensor."""
     global _default
     if _default is None:
-        _default = _load()
+        found: Any
+        if IN_BROWSER:
+            from . import browser as found  # which has the methods as functions
+        else:
+            from .desktop import backend as found
+        _default = found
     return _default
 
 
@@ -60,16 +66,6 @@ def is_loaded() -> bool:
 def stats() -> list[dict[str, Any]]:
     """The rows of all backends."""
     return [row for each in _loaded() or [default()] for row in each.stats()]
-
-
-def _load() -> "Backend":
-    if IN_BROWSER:
-        from . import browser
-
-        return browser
-    from . import desktop
-
-    return desktop.backend
 
 
 def features() -> dict[str, Any]:

@@ -15,7 +15,8 @@ from .._tensor.tensor import Tensor
 from . import named
 
 if TYPE_CHECKING:
-    from .._backends.interface import BackendBatch, BackendKernel
+    from .._backends.model.kernels.batch import Calls
+    from .._backends.model.kernels.kernels import Kernel
 
 
 class Batch:
@@ -46,7 +47,7 @@ class Batch:
 
     def __init__(self) -> None:
         self._entered = self._released = False
-        self._made: BackendBatch | None = None  # at the first call
+        self._made: Calls[Any] | None = None  # at the first call
         self._device = -1
         #: A hold on a tensor of the batch, for `update` with numbers alone.
         self._anchor: Tensor | None = None
@@ -84,7 +85,7 @@ class Batch:
             self.release()
 
     def _record(
-        self, kernel: "BackendKernel", device: int, counts: Counts, args: Arguments
+        self, kernel: "Kernel", device: int, counts: Counts, args: Arguments
     ) -> None:
         """Records a call that `Kernel` has checked."""
         self._check()

@@ -18,7 +18,7 @@ from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from .._backends.interface import BackendKernel
+    from .._backends.model.kernels import kernels
     from .._formulas.formulas import Source
 
 
@@ -74,7 +74,7 @@ class Kernel:
         label = entry if label is None else label
         check_source(wgsl, entry, label)
         self._source = ShaderSource(wgsl, entry, label, bool(check))
-        self._compiled: dict[int, BackendKernel] = {}  # by device id
+        self._compiled: dict[int, kernels.Kernel] = {}  # by device id
         self._last = 0  # the `core_number` of the last that ran
         self._names: Sequence[str] = ()  # of arguments, in messages
 
@@ -225,7 +225,7 @@ class Kernel:
         named = "" if label == entry else f", entry {entry!r}"
         return f"<Kernel {label!r}{named}>"
 
-    def _on(self, device: int) -> "BackendKernel":
+    def _on(self, device: int) -> "kernels.Kernel":
         found = self._compiled.get(device)
         if found is None:
             made = owner(device).kernel(self._source, device)

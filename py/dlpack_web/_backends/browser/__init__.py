@@ -1,4 +1,5 @@
-"""The browser's backend (Backend of ../interface.pyi): JavaScript operates the GPU."""
+"""The browser's backend: JavaScript operates the GPU. The methods of a Backend
+(../model/backend.py) are functions here."""
 
 import sys
 from collections.abc import Callable, Iterable

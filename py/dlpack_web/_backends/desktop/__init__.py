@@ -1,5 +1,4 @@
-"""The desktop's backend (Backend of ../interface.pyi): WebGPU in ordinary CPython, over
-wgpu-py.
+"""The desktop's backend: WebGPU in ordinary CPython, over wgpu-py.
 
 It is a driver of ../model, whose faults, checks and copies are the same as in the browser
 (js/src/webgpu). It is loaded when WebGPU is first used, and wgpu itself (wgpu.py) when it

@@ -1,7 +1,7 @@
 """A backend over the devices of a driver."""
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from math import prod
 from typing import Any
 
@@ -23,10 +23,10 @@ _registering = threading.RLock()
 
 
 class Backend:
-    """What dlpack_web needs of its environment: `make generate` writes the types of the
-    methods that the browser has, too, to ../interface.pyi. A driver adds how devices are
-    requested, and their devices, kernels and batches. What it does not add is refused.
-    Devices are identified by their ids; the caller owns the tensors that are returned."""
+    """What dlpack_web needs of its environment; the browser has the same as functions. A
+    driver adds how devices are requested, and their devices, kernels and batches. What it
+    does not add is refused. Devices are identified by their ids; the caller owns the
+    tensors that are returned."""
 
     kernel_type: type[Kernel]
     batch_type: type[Calls[Any]]
@@ -156,7 +156,7 @@ class Backend:
                 return device
         return None
 
-    def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
+    async def request_device(self, options: dict[str, Any]) -> int:
         raise self.refused(self.no_requests)
 
     def request_device_blocking(self, options: dict[str, Any]) -> int:

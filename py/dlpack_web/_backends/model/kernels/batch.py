@@ -40,8 +40,8 @@ class Recorded:
 
 
 class Calls[Each: Recorded]:
-    """Calls of kernels of one device, which a driver prepares and runs: BackendBatch of
-    ../../interface.pyi. It has holds on their tensors."""
+    """Calls of kernels of one device, which a driver prepares and runs. It has holds on
+    their tensors."""
 
     def __init__(self, device: Device) -> None:
         device.check_alive()

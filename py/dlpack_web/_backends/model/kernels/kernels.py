@@ -22,8 +22,7 @@ from .wgsl import Binding, parse_shader
 
 
 class Kernel:
-    """A shader on one device: BackendKernel of ../../interface.pyi. A driver compiles it,
-    and dispatches."""
+    """A shader on one device. A driver compiles it, and dispatches."""
 
     #: With which `_core._again` runs a cached call; 0: no calls are cached.
     core_number: int = 0
