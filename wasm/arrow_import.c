@@ -293,8 +293,8 @@ typedef struct {
 } chunk;
 
 static void release_chunk(chunk *given) {
-  if (given->values != NULL) dlw_release_quietly(given->values);
-  if (given->valid != NULL) dlw_release_quietly(given->valid);
+  dlw_release_quietly(given->values);
+  dlw_release_quietly(given->valid);
   *given = (chunk){0};
 }
 
@@ -338,7 +338,7 @@ static PyObject *to_python(const arrow_type *type, chunk *given) {
   *given = (chunk){0};
   PyObject *values = dlw_tensor_object(taken.values);
   if (values == NULL) {
-    if (taken.valid != NULL) dlw_release_quietly(taken.valid);
+    dlw_release_quietly(taken.valid);
     return NULL;
   }
   PyObject *valid =

@@ -6,18 +6,6 @@
 
 /* --- tensors over handles --------------------------------------------------------- */
 
-/* The ints of a tuple into room for `count`; 0, or -1 with an exception. */
-static int parse_ints(PyObject *tuple, Py_ssize_t count, int64_t *out) {
-  if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) {
-    return dlw_fail(PyExc_TypeError, "shape and strides are tuples of one length");
-  }
-  for (Py_ssize_t i = 0; i < count; i++) {
-    out[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-    if (out[i] == -1 && PyErr_Occurred()) return -1;
-  }
-  return 0;
-}
-
 PyObject *dlw_desktop_wrap(PyObject *Py_UNUSED(module), PyObject *args) {
   unsigned int gpu, dtype;
   int device_id, padded, read_only;
@@ -28,13 +16,15 @@ PyObject *dlw_desktop_wrap(PyObject *Py_UNUSED(module), PyObject *args) {
                         &steps, &dtype, &padded, &read_only, &byte_offset)) {
     return NULL;
   }
-  Py_ssize_t ndim = PyTuple_Size(extents);
-  DLTensor wanted = {.device = {kDLWebGPU, device_id},
-                     .ndim = ndim < INT32_MAX ? (int32_t)ndim : INT32_MAX,
-                     .dtype = dlw_dtype_unpack(dtype)};
-  if (ndim > DLW_MAX_NDIM) return dlw_raise(DLW_BAD_NDIM, &wanted);
-  if (parse_ints(extents, ndim, shape) < 0) return NULL;
-  if (steps != Py_None && parse_ints(steps, ndim, strides) < 0) return NULL;
+  int32_t ndim = dlw_parse_dims(extents, shape);
+  if (ndim < 0) return NULL;
+  if (steps != Py_None &&
+      (!PyTuple_Check(steps) || PyTuple_Size(steps) != PyTuple_Size(extents))) {
+    return PyErr_Format(PyExc_TypeError, "shape and strides are tuples of one length");
+  }
+  if (steps != Py_None && dlw_parse_dims(steps, strides) < 0) return NULL;
+  DLTensor wanted = {
+      .device = {kDLWebGPU, device_id}, .ndim = ndim, .dtype = dlw_dtype_unpack(dtype)};
   uint64_t flags = (padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0) |
                    (read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
   dlw_tensor *tensor = NULL;

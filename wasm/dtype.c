@@ -1,6 +1,7 @@
 #include "dtype.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* By DLDataTypeCode: the name of one lane, and the widths: see DLW_DTYPE_CODES. */
@@ -23,29 +24,16 @@ int dlw_dtype_known(DLDataType dtype) {
   return 0;
 }
 
-static char *add_text(char *to, const char *text) {
-  while (*text != '\0') *to++ = *text++;
-  return to;
-}
-
-static char *add_number(char *to, uint32_t number) {
-  if (number >= 10) to = add_number(to, number / 10);
-  *to = (char)('0' + number % 10);
-  return to + 1;
-}
-
 const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]) {
-  char *to = name;
-  if (dlw_dtype_known(dtype)) {
-    to = add_text(to, CODES[dtype.code].name);
-    if (CODES[dtype.code].numbered) to = add_number(to, dtype.bits);
-    if (dtype.lanes > 1) to = add_number(add_text(to, "x"), dtype.lanes);
-  } else {
-    to = add_number(add_text(to, "(code "), dtype.code);
-    to = add_number(add_text(to, ", bits "), dtype.bits);
-    to = add_text(add_number(add_text(to, ", lanes "), dtype.lanes), ")");
+  char bits[4] = "", lanes[8] = "";
+  if (!dlw_dtype_known(dtype)) {
+    snprintf(name, DLW_DTYPE_NAME, "(code %u, bits %u, lanes %u)", dtype.code,
+             dtype.bits, dtype.lanes);
+    return name;
   }
-  *to = '\0';
+  if (CODES[dtype.code].numbered) snprintf(bits, sizeof bits, "%u", dtype.bits);
+  if (dtype.lanes > 1) snprintf(lanes, sizeof lanes, "x%u", dtype.lanes);
+  snprintf(name, DLW_DTYPE_NAME, "%s%s%s", CODES[dtype.code].name, bits, lanes);
   return name;
 }
 

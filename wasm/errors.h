@@ -41,8 +41,8 @@ int dlw_is_fatal(void);
 PyObject *dlw_put_aside(void);
 void dlw_put_back(PyObject *kept);
 
-/* dlw_tensor_release while an exception may be pending, which it keeps. With the GIL.
- */
+/* dlw_tensor_release while an exception may be pending, which it keeps; NULL is
+ * ignored. With the GIL. */
 void dlw_release_quietly(dlw_tensor *tensor);
 
 /* Tensors of tensor.h, or NULL with an exception. */

@@ -270,10 +270,6 @@ static dlw_tensor *import_managed(PyObject *capsule, void *pointer, int versione
   return fresh;
 }
 
-static int is_versioned(PyObject *capsule) {
-  return PyCapsule_IsValid(capsule, DLW_VERSIONED);
-}
-
 /* Copies if `copy` says so; the caller of the producer handles the request's. */
 static dlw_tensor *import_capsule(PyObject *capsule, int copy,
                                   const dlw_request *request) {
@@ -507,10 +503,10 @@ static PyObject *call_old_dlpack(PyObject *obj) {
 
 /* IS_COPIED, if the capsule has it: whether this export made a copy. */
 static int has_copied(PyObject *capsule) {
-  if (!is_versioned(capsule)) return 0;
+  if (!PyCapsule_IsValid(capsule, DLW_VERSIONED)) return 0;
   const DLManagedTensorVersioned *managed =
       PyCapsule_GetPointer(capsule, DLW_VERSIONED);
-  return managed != NULL && managed->version.major == DLPACK_MAJOR_VERSION &&
+  return managed->version.major == DLPACK_MAJOR_VERSION &&
          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
 }
 

@@ -76,20 +76,6 @@ static uint64_t padded_flag(int padded) {
   return padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0;
 }
 
-/* The ints of a tuple; how many, -1 with an exception. Those beyond an int64 become its
- * limits: as extents they are too many, and as strides no other element is that far
- * away. At most DLW_MAX_NDIM are read: no function accepts more. */
-static int32_t parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]) {
-  Py_ssize_t count = PyTuple_Size(tuple);
-  for (Py_ssize_t i = 0; i < count && i < DLW_MAX_NDIM; i++) {
-    int overflow;
-    dims[i] = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(tuple, i), &overflow);
-    if (overflow != 0) dims[i] = overflow > 0 ? INT64_MAX : INT64_MIN;
-    if (dims[i] == -1 && PyErr_Occurred()) return -1;
-  }
-  return count < INT32_MAX ? (int32_t)count : INT32_MAX;
-}
-
 static PyObject *core_empty(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *extents;
   unsigned int dtype;
@@ -98,7 +84,7 @@ static PyObject *core_empty(PyObject *Py_UNUSED(module), PyObject *args) {
   if (!PyArg_ParseTuple(args, "O!Ip", &PyTuple_Type, &extents, &dtype, &padded)) {
     return NULL;
   }
-  int32_t ndim = parse_dims(extents, shape);
+  int32_t ndim = dlw_parse_dims(extents, shape);
   if (ndim < 0) return NULL;
   return dlw_tensor_object(
       dlw_empty(ndim, shape, dlw_dtype_unpack(dtype), padded_flag(padded)));
@@ -112,9 +98,9 @@ static PyObject *core_view(PyObject *Py_UNUSED(module), PyObject *args) {
                         &steps, &offset)) {
     return NULL;
   }
-  int32_t ndim = parse_dims(extents, shape);
+  int32_t ndim = dlw_parse_dims(extents, shape);
   if (ndim < 0) return NULL;
-  int32_t count = parse_dims(steps, strides);
+  int32_t count = dlw_parse_dims(steps, strides);
   if (count < 0) return NULL;
   if (count != ndim) {
     return PyErr_Format(PyExc_ValueError, "%d extents and %d strides", (int)ndim,
@@ -136,7 +122,7 @@ static PyObject *core_retyped(PyObject *Py_UNUSED(module), PyObject *args) {
   if (!PyArg_ParseTuple(args, "OO!I", &obj, &PyTuple_Type, &extents, &packed)) {
     return NULL;
   }
-  int32_t ndim = parse_dims(extents, shape);
+  int32_t ndim = dlw_parse_dims(extents, shape);
   if (ndim < 0) return NULL;
   /* Only now: an __index__ of theirs may release it. */
   dlw_tensor *tensor = dlw_tensor_of(obj), *view;

@@ -383,6 +383,17 @@ int dlw_parse_copy(PyObject *value, int *copy) {
   return 0;
 }
 
+int32_t dlw_parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]) {
+  Py_ssize_t count = PyTuple_Size(tuple);
+  for (Py_ssize_t i = 0; i < count && i < DLW_MAX_NDIM; i++) {
+    int overflow;
+    dims[i] = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(tuple, i), &overflow);
+    if (overflow != 0) dims[i] = overflow > 0 ? INT64_MAX : INT64_MIN;
+    if (dims[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  return count < INT32_MAX ? (int32_t)count : INT32_MAX;
+}
+
 /* Two ints, for max_version and dl_device; those beyond an int32 become its limits. 0
  * if it is not such a pair. */
 static int to_pair(PyObject *value, int32_t pair[2]) {

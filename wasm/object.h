@@ -34,5 +34,9 @@ int dlw_parse_keywords(const char *function, PyObject *const *args, PyObject *na
                        PyObject *const *keywords, int count, PyObject **given);
 /* None, True or False (NULL: not given) to DLW_COPY_...; -1 with TypeError. */
 int dlw_parse_copy(PyObject *value, int *copy);
+/* The ints of a tuple; how many, -1 with an exception. Those beyond an int64 become its
+ * limits: as extents they are too many, and as strides no other element is that far
+ * away. At most DLW_MAX_NDIM are read: no function accepts more. */
+int32_t dlw_parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]);
 
 #endif

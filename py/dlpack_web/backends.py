@@ -28,7 +28,7 @@ if sys.platform != "emscripten":
     from ._backends.checks import ShaderSource
     from ._backends.model.backend import Backend
     from ._backends.model.buffers.table import Slot
-    from ._backends.model.buffers.views import View
+    from ._backends.model.buffers.views import View, step_of
     from ._backends.model.device.device import Device, Staged
     from ._backends.model.device.request import Request
     from ._backends.model.errors.operations import fault_of
@@ -52,4 +52,5 @@ __all__ = [
     "default",
     "fault_of",
     "owner",
+    "step_of",
 ]

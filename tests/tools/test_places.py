@@ -74,7 +74,7 @@ BROWSERS = {"Coroutine[Any, Any, Any]": "Awaitable[Any]", "Calls[Any]": "Batch"}
 # What classes of the model have for drivers alone.
 OF_DRIVERS = {
     "Backend": "forget_lost ready refused register registered requested",
-    "Kernel": "check check_call checked_groups declared group prepare",
+    "Kernel": "check checked_groups declared group prepare",
     "Calls": "computes held",
 }
 

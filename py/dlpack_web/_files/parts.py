@@ -2,6 +2,7 @@
 new axes are views of what is loaded: bytes are only read forwards."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from operator import index
 from typing import Any, NamedTuple
 
@@ -110,12 +111,8 @@ def blocks_of(part: Part, entry: Entry, most: int, near: int = NEAR) -> Iterator
 
 
 def _places(first: int, axes: Sequence[tuple[int, int]]) -> Iterator[int]:
-    if not axes:
-        yield first
-        return
-    (count, stride), *rest = axes
-    for i in range(count):
-        yield from _places(first + i * stride, rest)
+    steps = (range(0, count * stride, stride) for count, stride in axes)
+    return (first + sum(each) for each in product(*steps))
 
 
 def in_javascript(key: Any) -> tuple[list[Any], int | None, tuple[Any, ...] | None]:
@@ -127,7 +124,9 @@ def in_javascript(key: Any) -> tuple[list[Any], int | None, tuple[Any, ...] | No
         raise IndexError("an index can only have a single ellipsis ('...')")
     ellipsis = given.index(...) if ... in given else len(given)
     ranges = [
-        _number(each) if isinstance(each, int) else [_number(n) for n in _ends(each)]
+        _number(each)
+        if isinstance(each, int)
+        else [_number(n) for n in (each.start, each.stop, each.step)]
         for each in given
         if isinstance(each, int | slice)
     ]
@@ -136,10 +135,6 @@ def in_javascript(key: Any) -> tuple[list[Any], int | None, tuple[Any, ...] | No
         kept = [each for each in items if not isinstance(each, int)]
         after = tuple(slice(None) if isinstance(e, slice) else e for e in kept)
     return ranges, ellipsis, after
-
-
-def _ends(given: Any) -> list[Any]:
-    return [given.start, given.stop, given.step]
 
 
 def _number(given: Any) -> int | None:

@@ -279,7 +279,6 @@ class ReductionKernel:
         return _Pass(self._signature, kernel, groups, elements, sizes)
 
     def _kernel(self, kinds: list[str], pass_: str, one_axis: bool = True) -> Kernel:
-        """The kernel of a pass."""
         key = pass_, one_axis, "" if pass_ == "last" else "".join(kinds)
         source = partial(formulas.reduction, self._what, kinds, pass_, one_axis)
         return self._signature.kernel(key, source)

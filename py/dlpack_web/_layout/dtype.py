@@ -58,28 +58,6 @@ _MEANT = {
     "f": "float32",
     "d": "float64",
 }
-# Other attributes of NumPy's dtypes.
-_OF_NUMPY = {
-    "alignment",
-    "base",
-    "byteorder",
-    "char",
-    "descr",
-    "fields",
-    "flags",
-    "hasobject",
-    "isalignedstruct",
-    "isbuiltin",
-    "isnative",
-    "metadata",
-    "names",
-    "ndim",
-    "newbyteorder",
-    "num",
-    "shape",
-    "str",
-    "subdtype",
-}
 
 
 class DType(str):
@@ -211,7 +189,8 @@ class DType(str):
 
         def __getattr__(self, name: str) -> NoReturn:
             message = f"'DType' object has no attribute {name!r}"
-            if name in _OF_NUMPY:
+            numpy = sys.modules.get("numpy")
+            if numpy is not None and hasattr(numpy.dtype, name):
                 message += f": a DType is a str; use t.numpy().dtype.{name} or np.dtype(t.dtype).{name}"
             raise AttributeError(message, name=name, obj=self)
 

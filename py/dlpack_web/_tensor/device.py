@@ -79,7 +79,6 @@ CPU = Device(DLDeviceType.kDLCPU, 0)
 
 
 def webgpu_device(device_id: int) -> Device:
-    """The WebGPU device with an id."""
     return Device(DLDeviceType.kDLWebGPU, device_id)
 
 

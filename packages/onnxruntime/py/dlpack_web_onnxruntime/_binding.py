@@ -91,12 +91,16 @@ class IOBinding:
             self._inputs[name] = _at(buffer_ptr, shape, element_type)
             return
         named_device(device_type, device_id)
+        tensor = self._over(buffer_ptr, device_type, shape, element_type)
+        self._inputs[name] = OrtValue(tensor)
+
+    def _over(
+        self, buffer: Any, device_type: str, shape: Sequence[int], element_type: Any
+    ) -> Tensor:
+        """A Tensor over a GPUBuffer of the session's device."""
         self._session.place(device_type)
         dtype = dtype_meant(element_type)
-        device = self._session.device
-        self._inputs[name] = OrtValue(
-            from_gpu_buffer(buffer_ptr, shape, dtype, device=device)
-        )
+        return from_gpu_buffer(buffer, shape, dtype, device=self._session.device)
 
     def _check_input(self, name: str) -> None:
         if name not in {arg.name for arg in self._session.get_inputs()}:
@@ -135,10 +139,7 @@ class IOBinding:
         if device_type.lower() == "cpu":
             self._outputs[name] = share(_at(buffer_ptr, shape, element_type))
             return
-        self._session.place(device_type)
-        dtype = dtype_meant(element_type)
-        device = self._session.device
-        self._outputs[name] = from_gpu_buffer(buffer_ptr, shape, dtype, device=device)
+        self._outputs[name] = self._over(buffer_ptr, device_type, shape, element_type)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Writes an output into an OrtValue, which must have its shape and dtype."""

@@ -101,7 +101,6 @@ class Feeds:
                 raise invalid(f"Invalid input name: {name}")
 
     def missing(self, feeds: Mapping[str, Any]) -> list[str]:
-        """The names missing in `feeds`."""
         return [
             name
             for name in self._inputs
@@ -109,7 +108,6 @@ class Feeds:
         ]
 
     def has(self, name: str) -> bool:
-        """Whether the model has that input."""
         return name in self._inputs
 
     def collected(

@@ -41,11 +41,6 @@ class _Wanted:
     loaded: dict[bool, Any] = {}  # noqa: RUF012 - shared by all sessions
 
 
-def is_loaded() -> bool:
-    """Whether the library is loaded."""
-    return bool(_Wanted.loaded)
-
-
 async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
     """Loads onnxruntime-web, which the first session otherwise does automatically.
 

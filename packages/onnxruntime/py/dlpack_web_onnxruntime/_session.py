@@ -500,8 +500,7 @@ class InferenceSession(RefusedMethods):
             for name, target in binding._outputs.items()
         ]
         plan = self._outputs.plan(outputs)
-        pending: Pending = self._pending(binding._inputs, plan, options)
-        return pending
+        return self._pending(binding._inputs, plan, options)
 
     def place(self, device_type: str) -> int:
         """JavaScript's number for a device of outputs."""

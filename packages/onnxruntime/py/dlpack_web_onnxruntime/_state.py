@@ -138,9 +138,7 @@ def _translated(message: str) -> Exception | None:
     if found is not None:
         detail = found[2].strip()
         # Builds without their own exceptions report these with another code.
-        if detail.startswith("No Op registered for"):
-            return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
-        if detail.startswith("Unrecognized attribute"):
+        if detail.startswith(("No Op registered for", "Unrecognized attribute")):
             return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
         if "Invalid dispatch group size" in detail:
             return unsupported(

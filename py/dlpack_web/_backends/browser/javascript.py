@@ -302,7 +302,6 @@ def is_js(x: object) -> bool:
 
 
 def is_loaded() -> bool:
-    """Whether the JavaScript side is loaded."""
     return _javascript is not None
 
 

@@ -9,10 +9,10 @@ from math import prod
 from typing import Any
 
 from dlpack_web import DType, Tensor, backends, from_buffer, from_dlpack
-from dlpack_web.backends import View
+from dlpack_web.backends import View, step_of
 from dlpack_web.internal import converted, is_row_major, memory_of
 
-from .device import refused, slot_for, step_of
+from .device import refused, slot_for
 from .kernel import Batch, Kernel, describe
 from .link import Link
 from .replies import Reply, end, pending

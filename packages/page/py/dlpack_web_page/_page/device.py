@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dlpack_web import DeviceLostError, DType
-from dlpack_web.backends import Device, Slot
+from dlpack_web.backends import Device, Slot, step_of
 
 from .._wire.frame import malformed
 
@@ -31,10 +31,8 @@ class PageGPU:
     def __init__(self, properties: Any) -> None:
         """properties: of the page. BufferError: they lack something, or have another
         type."""
-        features, limits = (
-            _part(properties, "features", list),
-            _part(properties, "limits", dict),
-        )
+        features = _part(properties, "features", list)
+        limits = _part(properties, "limits", dict)
         if max(len(features), len(limits)) > _MOST_NAMES:
             raise BufferError(
                 f"the page has more than {_MOST_NAMES} features or limits"
@@ -68,8 +66,6 @@ def refused(what: str) -> BufferError:
 
 
 class PageDevice(Device):
-    """A page's device."""
-
     @staticmethod
     def way_to_larger(size: int) -> str:
         return "use several tensors"
@@ -95,12 +91,6 @@ class Buffer:
 
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size = number, size
-
-
-def step_of(dtype: DType, padded: bool) -> float:
-    """Bytes from an element to the next; a fraction if elements share bytes."""
-    bits = 8 if padded else dtype.bits * dtype.lanes
-    return bits // 8 if bits % 8 == 0 else bits / 8
 
 
 def slot_for(

@@ -44,7 +44,11 @@ class Host(Locked):
     ) -> None:
         super().__init__()
         self._post, self._patience = post, patience
-        self._server = _server(direct, self.receive) if direct else None
+        self._server: Any = None
+        if direct:
+            from .direct import Server
+
+            self._server = Server(direct, self.receive)
         self._own = os.urandom(8).hex()
         #: With the page that has the GPU, or had it last.
         self.link: Link | None = None
@@ -215,12 +219,6 @@ class Host(Locked):
     def _tell(self, peer: str, **content: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": peer}
         self._post({**head, **content}, [])
-
-
-def _server(direct: bool | str, receive: Any) -> Any:
-    from .direct import Server
-
-    return Server(direct, receive)
 
 
 async def _wait(future: Future[None], timeout: float | None) -> None:

@@ -90,7 +90,6 @@ class Link(Transfers):
     # --- messages to the page ---------------------------------------------------------
 
     async def answer(self, name: str, **fields: Any) -> Any:
-        """The answer to an operation."""
         reply = Reply()
         try:
             self.ask(reply, {"op": name, **fields})

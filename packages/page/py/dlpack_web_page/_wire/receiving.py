@@ -193,7 +193,6 @@ class Receiving:
                 self._remove(id)
 
     def clear(self) -> None:
-        """Releases all."""
         ids, self._ids = self._ids, {}
         self._named, self._latest = {}, {}
         self._held = self._entries = 0

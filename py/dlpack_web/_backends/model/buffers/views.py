@@ -102,7 +102,6 @@ class View:
     # --- checks -----------------------------------------------------------------------
 
     def check_on(self, device: "Device") -> None:
-        """BufferError unless the tensor is on that device."""
         if self.device is not device:
             raise BufferError(
                 f"{self} cannot be used on {device}: devices do not share buffers; await its "
@@ -141,7 +140,6 @@ class View:
             raise BufferError(messages.unaligned_copy(what, self, self.start, end, has))
 
     def check_write(self, source: _core.Tensor, convert: bool) -> None:
-        """BufferError if the elements of a tensor cannot be written here."""
         self.device.check_alive()
         misfit = misfit_of(source, self.tensor)
         if misfit and not (convert and source.shape == self.shape):

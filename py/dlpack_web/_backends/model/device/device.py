@@ -84,7 +84,6 @@ class Device:
         self.pool.clear()
 
     def count(self, way: Literal["up", "down", "copied"], nbytes: int) -> None:
-        """Counts a transfer."""
         vars(self)[way] += nbytes
         self.copies += 1
 

@@ -39,7 +39,6 @@ class Fault:
         return error
 
     def report(self) -> None:
-        """Warns, unless it was already reported."""
         if not self.reported:
             self.reported = True
             warn(self.message, self.call)

@@ -87,7 +87,12 @@ class Kernel:
         """Checks the arguments and counts of a call. Returns the workgroups, the tensors,
         and which of these must be copied; allocates nothing."""
         self._device.check_alive()
-        groups = self.check_call(counts, views)
+        bindings = self._shader.bindings
+        if bindings is not None and len(views) != len(bindings):
+            names = ", ".join(binding.name for binding in bindings) or "none"
+            count = len(bindings)
+            raise ValueError(messages.wrong_count(self.label, names, count, len(views)))
+        groups = self.checked_groups(counts, views)
         bound: dict[int, Bound] = {}
         for i, each in enumerate(views):
             declared = self.declared(i)
@@ -101,15 +106,6 @@ class Kernel:
         """What the shader declares; None if that is not known."""
         bindings = self._shader.bindings
         return bindings[index] if bindings is not None else None
-
-    def check_call(self, counts: Counts, views: Sequence[Any]) -> Counts:
-        """The workgroups; raises for those and for another number of arguments."""
-        bindings = self._shader.bindings
-        if bindings is not None and len(views) != len(bindings):
-            names = ", ".join(binding.name for binding in bindings) or "none"
-            count = len(bindings)
-            raise ValueError(messages.wrong_count(self.label, names, count, len(views)))
-        return self.checked_groups(counts, views)
 
     def checked_groups(self, counts: Counts, views: Sequence[Any]) -> Counts:
         groups = counts if counts[0] else self._usual_groups(views)
