@@ -134,8 +134,7 @@ def _two(capsules: Any) -> tuple[Any, Any]:
 
 
 class ArrowArray(ArrowExport):
-    """A Tensor, and which of its elements are valid, for Arrow's libraries; made by
-    `to_arrow`."""
+    """A Tensor and its validity for Arrow's libraries; made by `to_arrow`."""
 
     __slots__ = "_valid", "_values"
 

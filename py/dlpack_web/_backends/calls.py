@@ -78,8 +78,7 @@ def recorder() -> Any:
 
 
 def refuse_recorded(tensor: _core.Tensor, writing: bool) -> None:
-    """BufferError if a tensor is read or written now that a kernel is to use later, as
-    the batch runs."""
+    """BufferError if a recorded kernel is to use this tensor later."""
     batch = recorder()
     if batch is not None and batch._uses(tensor, writing):
         done, how = ("written", "uses") if writing else ("read", "writes to")

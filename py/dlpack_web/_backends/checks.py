@@ -47,8 +47,7 @@ def way_to(narrower: str) -> str:
 
 
 def with_lines(wgsl: str) -> str:
-    """WGSL with a line feed for each of its line breaks: not every compiler counts the
-    others."""
+    """WGSL with line feeds as line breaks: not every compiler counts others."""
     return _BREAK.sub("\n", wgsl)
 
 
@@ -95,8 +94,7 @@ def fits_half(number: Any) -> bool:
 
 
 def check_source(wgsl: Any, entry: Any, label: Any) -> None:
-    """Raises if this is surely no shader with that entry point; the GPU checks the
-    rest."""
+    """Raises if this is no shader with that entry point; the GPU checks the rest."""
     if not isinstance(wgsl, str):
         raise TypeError(
             f"Kernel takes the WGSL source of a shader, a str, not {type_of(wgsl)}"

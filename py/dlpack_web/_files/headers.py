@@ -114,8 +114,7 @@ def check_size(what: str, size: int, header: int, nbytes: int, claim: str) -> No
 
 
 def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
-    """The offset and the length of the header, read from the first 12 bytes of the
-    file."""
+    """The offset and length of the header, from the file's first 12 bytes."""
     if not head.startswith(NPY_MAGIC):
         malformed(what, "it does not begin like a .npy file")
     if len(head) < 12:
@@ -259,8 +258,7 @@ def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -
 
 
 def looks_like_safetensors(head: bytes) -> bool:
-    """Whether a file may be one, from the length of its header and its opening
-    brace."""
+    """Whether a file may be one, by its header's length and opening brace."""
     return len(head) > 8 and head[8:9] == b"{" and head[4:8] == bytes(4)
 
 
@@ -304,8 +302,7 @@ def parse_safetensors(
 
 
 def read_header(header: bytes, what: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a header says, unchecked but for its form: of each name, and the
-    metadata."""
+    """What a header says of each name, not yet checked, and the metadata."""
     found = strict_json(header, what)
     metadata = found.pop("__metadata__", None)
     if metadata is None:  # absent, or null, as safetensors' own reader allows
@@ -325,8 +322,7 @@ _NESTED = re.compile(r"\[[^\]]*[\[{]|\{[^{}]*\{[^{}]*\{")
 def strict_json(
     header: bytes, what: str, numbers: str = "[0-9]{1,19}"
 ) -> dict[str, Any]:
-    """Parses JSON and rejects everything ambiguous. numbers: the form of those that are
-    allowed."""
+    """Parses unambiguous JSON. numbers: the form of those that are allowed."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)

@@ -134,8 +134,7 @@ class Disk:
 
 
 class Reading:
-    """Reads the elements from a file, piece by piece. at: their offset, in a file with
-    other readers."""
+    """Reads the elements of a file. at: their offset, in a file with other readers."""
 
     def __init__(self, file: Any, name: str, at: int | None = None) -> None:
         self._file, self._name, self._at = file, name, at
@@ -161,8 +160,7 @@ class Reading:
 
 
 class Again:
-    """A file that is opened for each read. Tensors share its mapping while there are
-    any."""
+    """A file that is opened for each read; tensors share its mapping."""
 
     def __init__(self, path: str) -> None:
         self.name, self._mark = path, _mark(path)
@@ -190,8 +188,7 @@ def _mark(path: str) -> tuple[int, ...]:
 
 
 def open_path(path: str) -> Local:
-    """Opens a path. Raises OSError as Python's `open` does, and for other than regular
-    files."""
+    """Opens a regular file. Raises OSError as Python's `open` does."""
     mode = os.stat(path).st_mode
     if not S_ISREG(mode) and not S_ISDIR(mode):  # `open` raises for directories
         raise OSError(
@@ -305,8 +302,7 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
 
 
 def npy_entry(file: Local, raw: DType | None) -> Entry:
-    """The one tensor of a .npy file. raw: the dtype of elements that were written without
-    it."""
+    """The tensor of a .npy file. raw: the dtype of elements written without it."""
     head = file.read(0, 12)
     before, length = npy_preamble(head, file.name)
     header = file.read(before, length)
@@ -329,8 +325,7 @@ def npy_entry(file: Local, raw: DType | None) -> Entry:
 
 
 def raw_in(found: Unreadable, dtype: DType | None) -> Entry | None:
-    """The tensor of elements that NumPy wrote without their dtype, if they may be of this
-    one."""
+    """The tensor of elements written without their dtype, if they may be of this."""
     if dtype is None or not is_raw(found.dtype, dtype):
         return None
     nbytes = nbytes_of(dtype, found.shape)
@@ -409,8 +404,7 @@ async def off(how: How, function: Callable[..., Any], *args: Any) -> Any:
 
 
 async def elements(source: Source, entry: Entry, how: How) -> Tensor:
-    """The elements along one axis, on the CPU: a view if they are in memory and
-    aligned, else a copy."""
+    """The elements along one axis, on the CPU: a view if possible, else a copy."""
     view = _view_of(source, entry)
     if view is not None:
         return view
@@ -492,8 +486,7 @@ async def load(source: Source, entry: Entry, how: How) -> Tensor:
 
 
 async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
-    """Some of the elements: a view if all are in memory and aligned; otherwise only these
-    are read."""
+    """Some of the elements: a view if possible; otherwise only these are read."""
     part = part_of(key, entry.shape)
     if entry.dtype.bits * entry.dtype.lanes % 8:
         malformed(
@@ -578,8 +571,7 @@ class _Gathering(Reading):
 
 
 async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tensor:
-    """The elements along one axis, uploaded piece by piece into a buffer on the
-    device."""
+    """The elements along one axis on a GPU, uploaded piece by piece."""
     assert how.device is not None
     size = prod(entry.shape)
     target = empty(size, dtype, device=how.device)

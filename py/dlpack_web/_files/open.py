@@ -822,8 +822,7 @@ def _viewed(tensor: Tensor, key: Any) -> Tensor:
 async def _loaded(
     progress: Progress | None, function: Any, *args: Any
 ) -> "tuple[javascript.Kept[Any], Any]":
-    """What JavaScript loads, which reports its progress, and what keeps it. Cancelling the
-    wait aborts it."""
+    """What JavaScript loads, and what keeps it. Cancelling the wait aborts it."""
     raised: list[BaseException] = []
 
     def report(loaded: int, total: int | None) -> None:

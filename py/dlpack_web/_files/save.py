@@ -197,8 +197,7 @@ async def _save(
 def _laid_out(
     held: Mapping[str, Tensor], format: str, metadata: Mapping[str, str], what: str
 ) -> tuple[bytes, list[Tensor]]:
-    """The header, and our own holds on the tensors in the order in which to write
-    them."""
+    """The header, and our own references to the tensors in the file's order."""
     for tensor in held.values():
         if tensor.padded or tensor.dtype.bits % 8:
             malformed(

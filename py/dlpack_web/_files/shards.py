@@ -77,8 +77,7 @@ def _text(value: Any) -> str:
 
 
 def check_numbers(shards: Iterable[str], beside: Iterable[str], what: str) -> None:
-    """BufferError for numbered shards of which one is not in the index, or that count
-    themselves otherwise."""
+    """BufferError for numbered shards that contradict each other, or one missing."""
     listed = set(shards)
     kinds: dict[tuple[str, str], tuple[str, str]] = {}
     for shard in sorted(listed):

@@ -163,8 +163,7 @@ _WHOLE = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def _misread_in(tokens: Sequence[str]) -> str:
-    """What WGSL computes otherwise than it is written, without an error: x // 2 and
-    1 / 2; or ""."""
+    """What WGSL computes otherwise than it is written, x // 2 and 1 / 2; or ""."""
     # Of the integers that were multiplied so far: NaN in x * 1 / 2, whose product is divided.
     product, by, last = nan, "", ""
     for before, token in pairwise([";", *tokens]):
@@ -350,8 +349,7 @@ def _return(type_: str, name: str, text: str) -> _Lines:
 
 
 def counts_elements(outputs: Sequence[Param]) -> bool:
-    """Whether the number of elements is an argument: arrayLength would count the
-    padding of f16."""
+    """Whether their number is an argument: arrayLength counts padding of f16."""
     return outputs[0].type == "f16"
 
 

@@ -128,8 +128,7 @@ class Kernel:
             self._run(*_core._arguments(*args), counts, key)
 
     def _run(self, device: int, args: Arguments, counts: Counts, key: Key = ()) -> int:
-        """Runs or records a call. Returns the number with which `_core._again` runs the
-        call of this key."""
+        """Runs or records a call. Returns the number for `_core._again`."""
         kernel, batch = self._on(device), recorder()
         if batch is None:
             kernel.run(counts, args, key)

@@ -218,8 +218,7 @@ def misfit_of(source: _core.Tensor, target: _core.Tensor) -> str:
 
 
 def _can_convert(source: int, target: int) -> bool:
-    """Whether the C core converts between two dtypes. Only for messages: it makes a
-    tensor."""
+    """Whether C converts between two dtypes. For messages: it makes a tensor."""
     try:
         _core._convert(_core._empty((0,), source, False), target, False)
     except BufferError:
@@ -297,8 +296,7 @@ def np_dtype(dtype: DType) -> "np.dtype[Any] | None":
 
 
 def element_dtype(dtype: DType) -> "np.dtype[Any]":
-    """The dtype of one lane in NumPy or ml_dtypes, else raw bytes with the name in the
-    metadata."""
+    """The dtype of one lane in NumPy or ml_dtypes, else bytes with its name."""
     import numpy as np
 
     scalar = DType(dtype.scalar)

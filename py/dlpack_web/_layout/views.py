@@ -85,8 +85,7 @@ def _complete(wanted: Any, size: int) -> tuple[int, ...]:
 
 
 def _regroup(old: Layout, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides for `shape`, which has the same number of elements, at least one; None if
-    a copy is needed."""
+    """Strides for `shape`, of as many elements, not 0; None: a copy is needed."""
     axes = [
         (extent, stride)
         for extent, stride in zip(old.shape, old.strides, strict=True)

@@ -59,8 +59,7 @@ def _refuse_before_await(self: "Reading[Any]", *_: object, **__: object) -> NoRe
 
 
 class Hints:
-    """A base of Tensor: operators and attributes of arrays raise what to use
-    instead."""
+    """A base of Tensor: names and operators that raise what to use instead."""
 
     __slots__ = ()
 

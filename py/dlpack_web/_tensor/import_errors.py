@@ -83,8 +83,7 @@ def _read_only(x: Any, error: BaseException) -> _core.Tensor | None:
 
 
 def _not_a_producer(x: Any, error: BaseException) -> Exception:
-    """The error for an object without __dlpack__, and without a buffer if one would
-    do."""
+    """The error for an object without __dlpack__, or a buffer in its place."""
     lacks = "no __dlpack__" if _is_buffer(x) else "neither __dlpack__ nor a buffer"
     given = type_of(x).removesuffix(" (await it)")  # which the way says
     what = f"cannot share {given}, which has {lacks}: {_way(x)}"

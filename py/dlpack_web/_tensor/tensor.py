@@ -430,8 +430,7 @@ from_buffer = _core.from_buffer
 
 
 def _one_tuple(name: str, first: object, *more: object) -> None:
-    """TypeError for extents or axes that are separate arguments, as for NumPy's
-    methods."""
+    """TypeError for extents or axes that are separate arguments."""
     if more:
         raise TypeError(f"{name}() takes one tuple: use t.{name}({(first, *more)})")
 

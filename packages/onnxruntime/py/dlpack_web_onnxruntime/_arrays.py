@@ -17,8 +17,7 @@ _DTYPES = {number: dtype for dtype, number in ONNX.items()}
 
 
 def type_of(dtype: str) -> str:
-    """ "tensor(float)" for "float32"; the dtype's own name if onnxruntime-web lacks
-    it."""
+    """ "tensor(float)" for "float32"; the dtype's own name where there is no other."""
     return f"tensor({ONNX_WORDS.get(str(dtype), dtype)})"
 
 
@@ -86,8 +85,7 @@ def shared(array: Array, wanted: Any = None) -> Tensor:
 
 
 def check_masks(values: Any) -> None:
-    """BufferError for masked elements of an array, or of arrays in a list: they have no
-    value."""
+    """BufferError for masked elements of an array, or of arrays in a list."""
     if not isinstance(values, (list, tuple)):
         check_mask(values)
     else:

@@ -73,8 +73,7 @@ class Feeds:
         indices: Mapping[str, int],
         returns_strings: bool,
     ) -> None:
-        """indices: the inputs that are indices into a value of the model, with its
-        extent."""
+        """indices: inputs that are indices into a value of the model; its extent."""
         self._returns_strings = returns_strings
         self._required = {arg.name for arg in inputs}
         self._inputs = {
@@ -113,8 +112,7 @@ class Feeds:
     def collected(
         self, feeds: Mapping[str, Any]
     ) -> tuple[list[tuple[int, Tensor | Array]], dict[str, Any]]:
-        """Tensors and arrays by the number of their input, and inputs of strings by
-        name."""
+        """Tensors and arrays by the number of their input, strings by name."""
         found: list[tuple[int, Tensor | Array]] = []
         strings: dict[str, Any] = {}
         for name, given in feeds.items():
@@ -183,8 +181,7 @@ def _shared(arg: NodeArg, value: Any) -> Tensor:
 
 
 def _check_is_array(arg: NodeArg, value: Any) -> None:
-    """The error for None or a dict: onnxruntime reads them as an optional value or a
-    map."""
+    """The error for None or a dict: in onnxruntime, an optional value or a map."""
     if value is None:
         raise worded(Fail, f"Missing Input: {arg.name}")
     if isinstance(value, Mapping):

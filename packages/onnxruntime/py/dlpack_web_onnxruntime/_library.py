@@ -250,8 +250,7 @@ def _with_those_in(
 
 
 class Opened(NamedTuple):
-    """JavaScript's session with its device and providers, and the model's
-    properties."""
+    """JavaScript's session, its device and providers, and facts of the model."""
 
     kept: "internal.Kept[Any]"
     device: Device | None

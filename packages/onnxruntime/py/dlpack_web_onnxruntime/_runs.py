@@ -68,8 +68,7 @@ class Outputs:
             raise invalid(f"Invalid output name:{wrong}") from None
 
     def _check_output(self, arg: NodeArg) -> None:
-        """NotImplemented unless it is a tensor or a list of dicts, with the model's
-        strings."""
+        """NotImplemented unless it is a tensor or a list of dicts."""
         if arg.type == "tensor(string)" and self._flaw:
             raise unsupported(
                 f"output {arg.name} may have strings of the model with {self._flaw}, which "
@@ -197,8 +196,7 @@ class Pending:
         return [OrtValue(each) for each in self._taken()]
 
     def _taken(self) -> list[Tensor | Array]:
-        """The results, strings as arrays; an output requested twice is the same
-        object."""
+        """The results; an output that is requested twice is the same object."""
         number, runs, plan, found = self._number, self._runs, self._plan, self._found
         for i, is_strings in zip(plan.order, plan.are_strings, strict=True):
             if i not in found:

@@ -103,8 +103,7 @@ def detail_of(error: Exception) -> str:
 
 
 class translated:  # noqa: N801 - used as a function
-    """Translates JavaScript errors in its block to onnxruntime's, except those of
-    `passing`."""
+    """Makes JavaScript's errors in its block onnxruntime's, except `passing`."""
 
     def __init__(self, *passing: type[Exception]) -> None:
         # A KernelError is the fault of an input, and is raised unchanged.

@@ -164,8 +164,7 @@ class WGSLRenderer(wgsl.WGSLRenderer):
 
 
 def _read_only(source: str, name: str) -> str:
-    """The shader with one of its storage buffers as one that it only reads, which may
-    not be atomic."""
+    """The shader with a storage buffer as one that it only reads, not atomic."""
     before, after = f"var<storage,read_write>{name}:", f"var<storage,read>{name}:"
     source = source.replace(f"{before}array<atomic<u32>>", f"{after}array<u32>")
     source = source.replace(f"atomicLoad(&{name}[", f"({name}[")
@@ -247,8 +246,7 @@ class Shader(Program):
 
 
 class Graph(GraphRunner):
-    """Recorded kernels. Inputs, numbers and sizes that changed are updated before a
-    run."""
+    """Recorded kernels, whose changed inputs, numbers and sizes are updated first."""
 
     def __init__(self, linear: Any, input_uops: tuple[Any, ...] = ()) -> None:
         super().__init__(linear, input_uops)
@@ -312,8 +310,7 @@ class WebGpuDevice(Compiled):
         )
 
     def synchronize(self) -> None:
-        """Waits for the GPU, where Python may wait: its queue keeps the order in any
-        case."""
+        """Waits for the GPU where Python may wait; its queue keeps the order."""
         place().wait()
 
 

@@ -145,8 +145,7 @@ def is_pooled(tensor: _core.Tensor) -> bool:
 
 
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
-    """JavaScript's GPUBuffer and device of a buffer of wgpu-py's browser backend or of
-    the package webgpu."""
+    """JavaScript's GPUBuffer and device of a buffer of wgpu-py or of webgpu."""
     if _is_buffer_of_package(buffer):
         return _from_webgpu(buffer)
     raw = getattr(buffer, "_internal", None)
@@ -348,8 +347,7 @@ def _is_buffer_of_package(x: object) -> bool:
 
 
 def _handle_of(x: object) -> Any:
-    """The package's JavaScript object, or a proxy over its link; None for other
-    objects."""
+    """The package's JavaScript object, or a proxy over its link; else None."""
     api = sys.modules.get("webgpu.webgpu_api")
     is_handle = api is not None and isinstance(x, api.BaseWebGPUHandle)
     return getattr(x, "handle", None) if is_handle else None

@@ -54,8 +54,7 @@ def _attach(javascript: Any) -> None:
 
 
 def calls() -> "Calls":
-    """What JavaScript does for Python, by subject; BufferError if there is no
-    JavaScript."""
+    """JavaScript's functions for Python, by subject; BufferError: there are none."""
     if _javascript is None:
         _attach(_load())
     found: Calls = _javascript
@@ -213,8 +212,7 @@ def invoke_with[*Ts, R](
     /,
     *args: *Ts,
 ) -> R:
-    """The same for a function that finds the number, workgroups and arguments of a
-    kernel's call in memory."""
+    """The same for a function that finds a call of a kernel in memory."""
     found: R = invoke(_core._pass, function, args, number, counts, arguments)
     return found
 

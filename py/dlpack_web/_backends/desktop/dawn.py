@@ -66,8 +66,7 @@ def why_lost(gpu: Any) -> str | None:
 
 
 def host_alignment(gpu: Any) -> int | None:
-    """The alignment of address and size that a device needs to use CPU memory; None: it
-    cannot."""
+    """The alignment that a device needs of CPU memory; None: it cannot use any."""
     if not has(gpu) or "host-mapped-pointer" not in gpu.features:
         return None
     step: int = extras().get_host_memory_alignment(gpu)

@@ -116,8 +116,7 @@ class Device(model.Device):
             self._mask_tail(encoder, target, offset, nbytes)
 
     def _mask_tail(self, encoder: Any, buffer: Any, offset: int, nbytes: int) -> None:
-        """Sets to 0 the bytes after `nbytes` (no multiple of 4) from `offset`, up to the
-        end of the word."""
+        """Sets to 0 the rest of the word in which `nbytes` from `offset` end."""
         gpu, pipeline = self.gpu, self.masks.get(nbytes % 4)
         if pipeline is None:
             mask = (1 << 8 * (nbytes % 4)) - 1
@@ -208,8 +207,7 @@ class Staged(model.Staged):
         attempt(self.device, "reading back", self.mapped.sync_wait)
 
     async def finish(self) -> None:
-        """DeviceLostError if the device is destroyed meanwhile, because wgpu-py never
-        resolves the map then."""
+        """DeviceLostError if the device is destroyed: wgpu-py never resolves then."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:  # another library's loop, or none

@@ -68,8 +68,7 @@ def share(tensor: _core.Tensor, device: Any) -> _core.Tensor:
 
 
 def on_host(tensor: _core.Tensor) -> _core.Tensor:
-    """The CPU tensor over the memory of a shared one, when the GPU has finished with
-    it."""
+    """The CPU tensor of a shared one, when the GPU has finished with it."""
     view = View(tensor)
     host = (view.slot.hosts or {}).get((tensor._dtype, view.padded))
     if host is None:
@@ -134,8 +133,7 @@ def _slot_over(piece: _Piece, memory: Any) -> Slot:
 
 
 def free(device: Device) -> None:
-    """Waits, up to a limit, until the GPU has released the memory of all dropped
-    buffers."""
+    """Waits, up to a limit, until the GPU has released dropped buffers."""
     device.settle()
     gone = [each for each in _pieces if each.device is device and each.is_gone()]
     attempt(device, "freeing memory", lambda: dawn.free_host_memory(device.gpu))

@@ -25,8 +25,7 @@ _ORIENTATION = 0x0112  # a tag of EXIF
 def from_image(
     device: Device, source: Any, dtype: DType, channels: int
 ) -> _core.Tensor:
-    """The pixels of an image, by rows, in a tensor of shape (height, width,
-    channels)."""
+    """The pixels of an image, of shape (height, width, channels)."""
     device.check_alive()
     if dtype not in ("uint8", "float32"):
         raise BufferError(

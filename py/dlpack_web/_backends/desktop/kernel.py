@@ -185,8 +185,7 @@ class Batch(batch.Batch):
 
 
 def _explain(source: ShaderSource, error: Exception) -> tuple[str, int | None]:
-    """The error of a shader with the source line that it is on, and the line's
-    number."""
+    """The error of a shader with its source line, and the line's number."""
     found = wgpu.shader_error(error)
     if found is None:
         return wgpu.reason(error), None

@@ -64,8 +64,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def without_frames(error: Exception) -> Exception:
-    """The error without its traceback, whose frames in wgpu-py would keep it and their
-    objects alive."""
+    """The error without its traceback, whose frames keep objects of wgpu-py alive."""
     return error.with_traceback(None)
 
 
@@ -107,8 +106,7 @@ def turn() -> AbstractContextManager[Any]:
 
 
 def device_of(thing: Any) -> Any:
-    """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU itself does not
-    expose."""
+    """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU does not expose."""
     return thing._device
 
 
@@ -193,8 +191,7 @@ _PLACE = re.compile(r"(?:┌─ .*|wgsl):(\d+):(\d+)")
 
 
 def shader_error(error: Exception) -> tuple[int, int, str] | None:
-    """The shader compiler's error: line, column (both from 1) and message; None if it
-    has no position."""
+    """The compiler's error: line and column, from 1, and message; None: no position."""
     text = str(error)
     found = dawn.shader_error(text)
     if found is not None:

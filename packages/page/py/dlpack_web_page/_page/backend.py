@@ -203,8 +203,7 @@ class PageBackend(backends.Backend):
 
 
 def _source_of(tensor: Tensor, dtype: DType) -> tuple[Tensor, bool]:
-    """The elements as bytes or, if they are not contiguous, as they are; whether it is
-    a copy."""
+    """The elements, as bytes if they are contiguous; whether it is a copy."""
     if dtype != tensor.dtype:
         return _bytes_of(converted(tensor, dtype)), True
     packed = dtype.bits * dtype.lanes % 8 != 0 and not tensor.padded

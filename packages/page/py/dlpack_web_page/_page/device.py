@@ -29,8 +29,7 @@ class PageGPU:
     of a GPUDevice that are values; its methods are only in the page."""
 
     def __init__(self, properties: Any) -> None:
-        """properties: of the page. BufferError: they lack something, or have another
-        type."""
+        """properties: the page's. BufferError: one is missing, or of another type."""
         features = _part(properties, "features", list)
         limits = _part(properties, "limits", dict)
         if max(len(features), len(limits)) > _MOST_NAMES:

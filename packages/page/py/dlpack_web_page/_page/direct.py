@@ -55,8 +55,7 @@ type Receive = Callable[[Any, Sequence[Any], bool], object]
 
 @dataclass(eq=False)
 class _Offer:
-    """A page, and what both ends prove themselves with. last: the number of its last
-    connection."""
+    """A page, and the secret of both ends. last: the number of its last connection."""
 
     link: Link
     origin: str | None

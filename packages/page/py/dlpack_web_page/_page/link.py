@@ -150,8 +150,7 @@ class Link(Transfers):
 
     @locked
     def detach(self, send: Post) -> None:
-        """That way has ended, with what was on it: because the page was closed, or for
-        another reason."""
+        """That way has ended, with all messages on it; the page may be there."""
         if self._direct is not send:
             return
         self._direct, self._hang_up = None, _NOTHING
@@ -317,8 +316,7 @@ class Link(Transfers):
 
     @locked
     def _look(self) -> None:
-        """Whether the page is there, and what was lost on the way. BufferError: it does
-        not answer."""
+        """Looks for the page, and for lost messages. BufferError: no answer."""
         now = time.monotonic()
         if now - self._looked > _AWAY_S:
             self._pinged = None  # Python has done other things, and not waited for it

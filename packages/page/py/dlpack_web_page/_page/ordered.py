@@ -34,8 +34,7 @@ class Ordered:
         self._sent[number], self._last, items[:count] = body, number, ()
 
     def flush(self) -> None:
-        """Sends what was recorded and not sent, because the channel raised, or an
-        interrupt came."""
+        """Sends recorded messages that an exception or interrupt kept from it."""
         while self._posted < self._last:
             number = self._posted + 1
             if number in self._sent:

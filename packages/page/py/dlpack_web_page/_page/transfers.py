@@ -21,8 +21,7 @@ from .replies import Reply, end
 
 @dataclass(eq=False)
 class _Landing:
-    """The memory for elements that were asked for. id: of the tensor of the wire that
-    brings them."""
+    """Memory for elements that were asked for. id: of the wire's tensor with them."""
 
     target: Tensor
     reply: Reply
@@ -31,8 +30,7 @@ class _Landing:
 
 @dataclass(eq=False)
 class _Way:
-    """Elements on their way, for an operation; sent: done when the page has them, or
-    when they were given up."""
+    """Elements on their way. sent: done when they have arrived, or were given up."""
 
     op: dict[str, Any]
     sent: Future[None]
@@ -84,8 +82,7 @@ class Transfers(Operations):
 
     @locked
     def drop(self, name: str) -> None:
-        """Gives up what is on its way under a name, if it is: nothing reads its memory any
-        more."""
+        """Gives up what is on its way under a name: nothing reads its memory."""
         if name not in self._ways or self.device.lost is not None:
             return
         for remote in [*self._wire._sending._remotes.values()]:

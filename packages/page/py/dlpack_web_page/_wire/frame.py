@@ -23,8 +23,7 @@ _WHAT = "the frame"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes `first` to `last` of a tensor; version `version` writes bytes `begin` to
-    `end`."""
+    """Bytes `first` to `last`; version `version` writes bytes `begin` to `end`."""
 
     name: str
     dtype: DType
@@ -69,8 +68,7 @@ type Body = Piece | Hello | Ack | Refuse | Free
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """from_, to: sessions of the endpoint that sent it, and of the one it is for ("":
-    unknown so far)."""
+    """from_, to: sessions of the sender and of the receiver ("": not known yet)."""
 
     body: Body
     from_: str

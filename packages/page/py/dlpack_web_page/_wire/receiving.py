@@ -125,8 +125,7 @@ class _Incoming:
 
 
 class Receiving:
-    """Tensors by id. A piece that cannot be accepted raises BufferError, and changes
-    nothing."""
+    """Tensors by id. A piece that is refused (BufferError) changes nothing."""
 
     def __init__(self, limit: int, device: str | tuple[int, int]) -> None:
         self._limit = limit

@@ -189,8 +189,7 @@ class Sending:
         return remote
 
     def add(self, write: _Write) -> None:
-        """An exception, of the channel for example, ends the tensor: nothing is sent
-        after it."""
+        """An exception, such as the channel's, ends the tensor."""
         try:
             write.remote._open[write.version] = None
             self._queue.append(write)
@@ -201,8 +200,7 @@ class Sending:
             raise
 
     def connect(self, credit: Hello) -> None:
-        """The other side is there (again): sends what it did not acknowledge, and the
-        rest."""
+        """The other side is there (again): sends what it has not acknowledged."""
         self._credit = credit
         for flight in [*self._flights.values()]:
             self._send_again(flight)
@@ -214,8 +212,7 @@ class Sending:
             flight.again = 0
 
     def resend(self, before: float) -> None:
-        """Sends again what was sent before that time. The next time waits twice as
-        long."""
+        """Sends again what was sent before; the next time waits twice as long."""
         now = self._now()
         for flight in [*self._flights.values()]:
             if flight.at <= before and self._credit is not None:

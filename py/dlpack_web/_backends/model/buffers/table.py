@@ -112,8 +112,7 @@ def faults_of(buffer: Any) -> Faults:
 
 
 def exposed(slot: Slot) -> Any:
-    """The buffer of a slot, to hand out: it is never reused for another tensor, nor
-    destroyed."""
+    """The buffer of a slot, to hand out: never reused or destroyed from now on."""
     with _lock:
         if slot.own:
             slot.own = False

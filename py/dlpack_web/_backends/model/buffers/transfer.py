@@ -171,8 +171,7 @@ class _Rows(NamedTuple):
 
 
 def _rows_of(view: View) -> _Rows:
-    """The rows of a tensor, if there is much between them; else all from its lowest byte
-    to its highest."""
+    """The rows of a tensor if they are far apart; else one row with all of it."""
     if view.strides and view.size and view.step % 1 == 0:
         (count, *shape), (step, *strides) = view.shape, view.strides
         inner = None if views.is_row_major(shape, strides) else strides

@@ -72,8 +72,7 @@ class View:
         return f"Tensor {self.dtype}[{shape}] on webgpu:{self.device.id}"
 
     def span(self) -> tuple[int, int]:
-        """Offset of the lowest element in the buffer, and bytes from there to the end
-        of the highest."""
+        """Offset of the lowest element, and bytes to the end of the highest."""
         return span_of(self.shape, self.strides, self.step, self.start)
 
     def part(self) -> Part:

@@ -96,8 +96,7 @@ class Device:
         return ()
 
     def reason(self, error: Exception) -> str | None:
-        """What a GPU error says, which loses its frames; None: that the device is lost,
-        which is recorded."""
+        """What a GPU error says, without its frames; None: the device is lost now."""
         return str(error)
 
     def turn(self) -> AbstractContextManager[Any]:
@@ -105,8 +104,7 @@ class Device:
         return nullcontext()
 
     def unusable(self, buffer: Any) -> str | None:
-        """Why commands over a foreign buffer must not be submitted; None if they may
-        be."""
+        """Why commands over a foreign buffer must not be submitted, if so."""
         return None
 
     def check_buffer(self, buffer: Any) -> None:
@@ -114,8 +112,7 @@ class Device:
         raise NotImplementedError
 
     def dropped(self, slot: Any) -> None:
-        """The last tensor over a buffer is gone: called wherever Python collects garbage,
-        and perhaps twice."""
+        """No tensor has the buffer: called from any finalizer, perhaps twice."""
 
     def make(self, size: int, usage: int) -> Any:
         """A new buffer of zeros."""
@@ -135,8 +132,7 @@ class Device:
     def copy(
         self, source: Any, start: int, target: Any, offset: int, nbytes: int
     ) -> None:
-        """Copies bytes to another buffer. The rest of their last word there becomes
-        0."""
+        """Copies bytes to another buffer; the rest of their last word becomes 0."""
         raise NotImplementedError
 
     def stage(

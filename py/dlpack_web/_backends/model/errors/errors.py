@@ -27,8 +27,7 @@ class Fault:
         _report_later(weakref.ref(self))
 
     def exception(self) -> Exception:
-        """A new exception for each reader, because its traceback keeps tensors
-        alive."""
+        """A new exception for each reader: its traceback keeps tensors alive."""
         self.reported = True
         where = f"called at {self.call.filename}:{self.call.lineno}"
         if self.label is None:
@@ -79,8 +78,7 @@ class Faults:
         return None
 
     def note(self, start: int, end: int, fault: Fault | None) -> None:
-        """Records that these bytes were written, with `fault` if that failed. Their
-        earlier faults are gone."""
+        """Records that bytes were written, with `fault` if that failed."""
         if start >= end or (fault is None and not self._found):
             return
         while True:

@@ -33,8 +33,7 @@ def refusal(device: "Device", what: str, error: Exception) -> BufferError:
 def fault_of(
     device: "Device", what: str, error: Exception, label: str | None = None
 ) -> Fault:
-    """The fault for a GPU error; raises DeviceLostError if it says so. label: a
-    kernel's."""
+    """The fault for a GPU error, or DeviceLostError. label: a kernel's."""
     refused = refusal(device, what, error)
     if isinstance(refused, DeviceLostError):
         raise refused from None

@@ -90,8 +90,7 @@ def _way_out(dtype: DType, scalar: str) -> str:
 
 
 def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> int:
-    """Number of bytes to bind; BufferError if the size or shape does not fit the
-    shader's type."""
+    """Bytes to bind; BufferError: they do not fit the shader's type."""
     nbytes = view.nbytes
     # A binding must be at least one element, and a uniform's size a multiple of 16.
     least = max(binding.stride, 4) if binding is not None and binding.runtime else 4

@@ -40,8 +40,7 @@ class Recorded:
 
 
 class Calls[Each: Recorded]:
-    """Calls of kernels of one device, which a driver prepares and runs. It has holds on
-    their tensors."""
+    """Calls of kernels of one device, with references to their tensors."""
 
     def __init__(self, device: Device) -> None:
         device.check_alive()
@@ -121,8 +120,7 @@ class Calls[Each: Recorded]:
             # Another thread, or a finalizer, has changed it meanwhile: again, from that.
 
     def _disown(self, old: Each, calls: Sequence[Each]) -> None:
-        """Results that no call up to the changed one computes any more: a run does not
-        end their errors."""
+        """A run no longer ends the errors of results that no call computes."""
         left = [part for call in calls for part in call.writes]
         for part in old.writes:
             fault = part.fault()

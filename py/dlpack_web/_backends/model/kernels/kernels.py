@@ -64,8 +64,7 @@ class Kernel:
         )
 
     def _run(self, counts: Counts, args: Arguments, timestamps: Any) -> Fault | None:
-        """Binds the arguments and submits; returns the fault of what it wrote, if
-        any."""
+        """Binds and submits; returns the fault of what it wrote, if any."""
         bound, groups = self.prepare(counts, View.of(args))
         return self._submit(bound, groups, timestamps)
 
@@ -115,8 +114,7 @@ class Kernel:
         return groups
 
     def _usual_groups(self, views: Sequence[Any]) -> Counts:
-        """One invocation for each element of the first argument that the shader may
-        write to."""
+        """One invocation for each element of the first writable argument."""
         bindings, workgroup = self._shader.bindings, self._shader.workgroup
 
         def refuse(why: str) -> BufferError:

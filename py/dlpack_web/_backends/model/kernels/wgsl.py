@@ -222,8 +222,7 @@ class _Source:
     def number_of(
         self, attributes: _Attributes, name: str, usual: int | None = None
     ) -> int | None:
-        """The one number of an attribute, which may be absent; None if that is not
-        known."""
+        """The one number of an attribute, or `usual` without it; None: unknown."""
         if name not in attributes:
             return usual
         parts = _list_of(attributes[name])
