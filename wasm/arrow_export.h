@@ -5,10 +5,7 @@
 
 #include "object.h"
 
-/* _to_arrow(Tensor, valid: a Tensor of bool, false where an element of axis 0 is null,
- * or None, requested: a capsule of an ArrowSchema, or None) -> (capsule of an
- * ArrowSchema, capsule of an ArrowArray). Axes after the first are fixed-size lists.
- * BufferError if another type is requested. */
+/* Python's _to_arrow; py/dlpack_web/_core.pyi describes it. */
 PyObject *dlw_to_arrow(PyObject *module, PyObject *args);
 
 #endif

@@ -403,18 +403,19 @@ static int take_array(PyObject *capsule, struct ArrowArray *out) {
 }
 
 PyObject *dlw_from_arrow_array(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *schema_capsule, *array_capsule;
+  PyObject *schema_capsule, *array_capsule, *axes_of;
   const char *name;
   struct ArrowSchema schema;
   struct ArrowArray array = {0};
   arrow_type type;
   chunk made;
-  if (!PyArg_ParseTuple(args, "OOz", &schema_capsule, &array_capsule, &name)) {
+  if (!PyArg_ParseTuple(args, "OOzO", &schema_capsule, &array_capsule, &name,
+                        &axes_of)) {
     return NULL;
   }
   if (take_schema(schema_capsule, &schema) < 0) return NULL;
   int failed = take_array(array_capsule, &array) < 0 ||
-               dlw_parse_arrow(&schema, name, &type) < 0;
+               dlw_parse_arrow(&schema, name, axes_of, &type) < 0;
   RELEASE(&schema);
   failed = failed || import_array(&array, &type, &made) < 0;
   RELEASE(&array); /* if it was not moved on */
@@ -530,7 +531,7 @@ static int join_chunks(const chunk_list *list, const arrow_type *type, chunk *ou
 }
 
 static int import_stream(struct ArrowArrayStream *stream, const char *name,
-                         arrow_type *type, chunk *out) {
+                         PyObject *axes_of, arrow_type *type, chunk *out) {
   struct ArrowSchema schema = {0};
   chunk_list list = {0};
   if (stream->get_schema == NULL) return dlw_arrow_wrong("a stream without get_schema");
@@ -540,7 +541,7 @@ static int import_stream(struct ArrowArrayStream *stream, const char *name,
   code = stream->get_schema(stream, &schema);
   Py_END_ALLOW_THREADS;
   if (code != 0) return stream_failed(stream, code);
-  int failed = dlw_parse_arrow(&schema, name, type) < 0;
+  int failed = dlw_parse_arrow(&schema, name, axes_of, type) < 0;
   RELEASE(&schema);
   failed = failed || read_stream(stream, type, &list) < 0;
   if (!failed && list.count == 1) {
@@ -554,14 +555,14 @@ static int import_stream(struct ArrowArrayStream *stream, const char *name,
 }
 
 PyObject *dlw_from_arrow_stream(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *capsule;
+  PyObject *capsule, *axes_of;
   const char *name;
   struct ArrowArrayStream stream;
   arrow_type type;
   chunk made;
-  if (!PyArg_ParseTuple(args, "Oz", &capsule, &name)) return NULL;
+  if (!PyArg_ParseTuple(args, "OzO", &capsule, &name, &axes_of)) return NULL;
   if (take_stream(capsule, &stream) < 0) return NULL;
-  int failed = import_stream(&stream, name, &type, &made) < 0;
+  int failed = import_stream(&stream, name, axes_of, &type, &made) < 0;
   RELEASE(&stream);
   return failed ? NULL : to_python(&type, &made);
 }

@@ -8,13 +8,8 @@
 
 #include "object.h"
 
-/* _from_arrow_array(schema, array, column) -> (Tensor, which are valid). `array` is a
- * capsule of an ArrowArray or of an ArrowDeviceArray, and is moved; `column` a name, or
- * None. Which are valid: a Tensor of bool, false where an element of axis 0 is null, or
- * None if none is. */
+/* Python's functions; py/dlpack_web/_core.pyi describes them. */
 PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args);
-/* _from_arrow_stream(stream, column) -> the same for all its arrays in order. The
- * stream is released. */
 PyObject *dlw_from_arrow_stream(PyObject *module, PyObject *args);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "object.h"
+
 /* --- types ------------------------------------------------------------------------ */
 
 static const struct {
@@ -190,144 +192,47 @@ int dlw_is_extension(const struct ArrowSchema *schema) {
   return name.length > 0;
 }
 
-static int refuse_tensor(text json, const char *why) {
-  Py_ssize_t shown = json.length < 200 ? json.length : 200;
-  PyObject *said = PyUnicode_DecodeUTF8(json.bytes, shown, "replace");
-  if (said == NULL) return -1;
-  PyErr_Format(PyExc_BufferError,
-               "the Arrow producer gave an arrow.fixed_shape_tensor whose metadata %s: "
-               "%R",
-               why, said);
-  Py_DECREF(said);
-  return -1;
-}
-
-/* Whether a recursive parser can read it: too many levels crash Pyodide, whose stack is
- * small. The metadata has two. */
-static int is_shallow(text json) {
-  int levels = 0, quoted = 0;
-  for (Py_ssize_t i = 0; i < json.length; i++) {
-    char letter = json.bytes[i];
-    if (quoted && letter == '\\') i++;
-    if (letter == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (letter == '[' || letter == '{') levels++;
-    if (letter == ']' || letter == '}') levels--;
-    if (levels > 16) return 0;
-  }
-  return 1;
-}
-
-/* The object in the JSON text; NULL with BufferError for anything else. */
-static PyObject *parse_json(text json) {
-  if (!is_shallow(json)) {
-    refuse_tensor(json, "is nested");
-    return NULL;
-  }
-  PyObject *letters = PyUnicode_DecodeUTF8(json.bytes, json.length, NULL);
-  PyObject *module = letters != NULL ? PyImport_ImportModule("json") : NULL;
-  PyObject *parsed =
-      module != NULL ? PyObject_CallMethod(module, "loads", "O", letters) : NULL;
-  Py_XDECREF(module);
-  Py_XDECREF(letters);
-  if (parsed != NULL && PyDict_Check(parsed)) return parsed;
-  Py_CLEAR(parsed);
-  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
-  PyErr_Clear();
-  refuse_tensor(json, "is not an object of JSON");
-  return NULL;
-}
-
-/* The value of a key; NULL if absent, or null. Borrowed. */
-static PyObject *optional(PyObject *parsed, const char *key) {
-  PyObject *name, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(parsed, &at, &name, &value);) {
-    if (PyUnicode_CompareWithASCIIString(name, key) != 0) continue; /* cannot fail */
-    return value != Py_None ? value : NULL;
-  }
-  return NULL;
-}
-
-/* The length of a list of numbers from 0 on, at most `room`; -1 for anything else. */
-static int32_t read_numbers(PyObject *list, int64_t *out, int32_t room) {
-  if (list == NULL || !PyList_Check(list) || PyList_Size(list) > room) return -1;
-  int32_t count = (int32_t)PyList_Size(list);
-  for (int32_t i = 0; i < count; i++) {
-    PyObject *item = PyList_GetItem(list, i);
-    int overflow = 0;
-    if (!PyLong_CheckExact(item)) return -1;
-    out[i] = PyLong_AsLongLongAndOverflow(item, &overflow); /* -1 if it does */
-    if (out[i] < 0) return -1;
-  }
-  return count;
-}
-
-static int are_names(PyObject *names, int32_t count) {
-  if (!PyList_Check(names) || PyList_Size(names) != count) return 0;
-  for (int32_t i = 0; i < count; i++) {
-    if (!PyUnicode_Check(PyList_GetItem(names, i))) return 0;
-  }
-  return 1;
-}
-
-/* What is wrong with the axes that the object describes, or NULL after adding them, for
- * lists of `width` elements. */
-static const char *add_tensor(PyObject *parsed, int64_t width, arrow_type *type) {
-  int64_t *shape = type->shape + type->ndim, order[DLW_MAX_NDIM], size = 1;
-  int32_t room = DLW_MAX_NDIM - 1 - type->ndim, first = type->ndim;
-  PyObject *extents = optional(parsed, "shape");
-  if (extents != NULL && PyList_Check(extents) && PyList_Size(extents) > room) {
-    return "has too many axes (a Tensor has at most 64 dimensions, of which the rows "
-           "and the lists around it take some)";
-  }
-  int32_t count = read_numbers(extents, shape, room);
-  if (count < 0) return "has no shape, a list of extents";
-  for (int32_t i = 0; i < count; i++) {
-    if (__builtin_mul_overflow(size, shape[i], &size)) size = -1;
-  }
-  if (size != width) return "has a shape of another size than its lists";
-  PyObject *names = optional(parsed, "dim_names");
-  if (names != NULL && !are_names(names, count)) {
-    return "has dim_names that are not a name for each axis";
-  }
-  PyObject *permutation = optional(parsed, "permutation");
-  /* arrow-rs 58 writes the word in the plural. */
-  if (permutation == NULL) permutation = optional(parsed, "permutations");
-  for (int32_t i = 0; i < count; i++) type->order[first + i] = first + i;
-  type->ndim += count;
-  if (permutation == NULL) return NULL;
-  uint64_t seen = 0;
-  int32_t given = read_numbers(permutation, order, DLW_MAX_NDIM);
-  for (int32_t i = 0; i < given; i++) {
-    if (order[i] < count) seen |= (uint64_t)1 << order[i];
-  }
-  if (given != count || seen != ((uint64_t)1 << count) - 1) {
-    return "has a permutation that is not one of its axes";
-  }
-  for (int32_t i = 0; i < count; i++) {
-    type->order[first + i] = first + (int32_t)order[i];
-  }
-  type->permuted = 1;
-  return NULL;
-}
-
 /* Axes of arrow.fixed_shape_tensor, of which a list is one in row-major order: axis i
- * is axis permutation[i] of `shape`. */
+ * is axis order[i] of the shape. Python reads and checks what its metadata says of
+ * both. */
 static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
-                        arrow_type *type) {
+                        PyObject *axes_of, arrow_type *type) {
   text json;
+  PyObject *shape, *order;
+  int64_t numbers[DLW_MAX_NDIM];
+  int32_t first = type->ndim, room = DLW_MAX_NDIM - 1 - first;
   if (find_metadata(schema, "ARROW:extension:metadata", &json) < 0) return -1;
-  PyObject *parsed = parse_json(json);
-  if (parsed == NULL) return -1;
-  const char *why = add_tensor(parsed, width, type);
-  Py_DECREF(parsed);
-  return why != NULL ? refuse_tensor(json, why) : 0;
+  const char *bytes = json.bytes != NULL ? json.bytes : "";
+  PyObject *axes = PyObject_CallFunction(
+      axes_of, "y#Li", bytes, (Py_ssize_t)json.length, (long long)width, (int)room);
+  if (axes == NULL) return -1;
+  int32_t count = -1;
+  if (PyArg_ParseTuple(axes, "O!O!", &PyTuple_Type, &shape, &PyTuple_Type, &order) &&
+      PyTuple_Size(shape) <= room && PyTuple_Size(order) == PyTuple_Size(shape) &&
+      dlw_parse_dims(order, numbers) >= 0) {
+    count = dlw_parse_dims(shape, type->shape + first);
+  }
+  for (int32_t i = 0; i < count; i++) {
+    if (numbers[i] < 0 || numbers[i] >= count) count = -1;
+  }
+  Py_DECREF(axes);
+  if (count < 0) {
+    if (!PyErr_Occurred()) PyErr_BadInternalCall();
+    return -1;
+  }
+  for (int32_t i = 0; i < count; i++) {
+    type->order[first + i] = first + (int32_t)numbers[i];
+    type->permuted |= numbers[i] != i;
+  }
+  type->ndim += count;
+  return 0;
 }
 
 /* --- all of a type ---------------------------------------------------------------- */
 
 /* One level; 1: there is another one below. */
-static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
+static int parse_level(const struct ArrowSchema *schema, PyObject *axes_of,
+                       arrow_type *type) {
   const char *format = schema->format;
   text name;
   if (schema->dictionary != NULL) {
@@ -352,7 +257,7 @@ static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
   if (list && type->lists == DLW_MAX_NDIM - 1) return refuse_depth();
   if (list) type->widths[type->lists++] = width;
   if (tensor) {
-    if (parse_tensor(schema, width, type) < 0) return -1;
+    if (parse_tensor(schema, width, axes_of, type) < 0) return -1;
   } else {
     if (type->ndim == DLW_MAX_NDIM - 1) return refuse_depth();
     type->order[type->ndim] = type->ndim;
@@ -365,7 +270,7 @@ static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
 }
 
 int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
-                    arrow_type *type) {
+                    PyObject *axes_of, arrow_type *type) {
   *type = (arrow_type){.column = -1};
   if (dlw_check_arrow(schema) < 0) return -1;
   if (strcmp(schema->format, "+s") == 0) {
@@ -378,7 +283,7 @@ int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
                     column);
   }
   for (;;) {
-    int more = parse_level(schema, type);
+    int more = parse_level(schema, axes_of, type);
     if (more <= 0) return more;
     if (schema->n_children != 1) {
       return dlw_arrow_wrong("a fixed-size list without its child, or with several");

@@ -22,9 +22,10 @@ typedef struct {
 } arrow_type;
 
 /* -1 with BufferError for a type without a dtype, or a malformed one. `column`: the
- * child of a struct, or NULL. Runs Python (its json) for fixed_shape_tensor. */
+ * child of a struct, or NULL. axes_of: the function for arrow.fixed_shape_tensor
+ * (Python's _arrow.py). */
 int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
-                    arrow_type *type);
+                    PyObject *axes_of, arrow_type *type);
 
 /* -1 with BufferError for a struct that cannot be a type. */
 int dlw_check_arrow(const struct ArrowSchema *schema);

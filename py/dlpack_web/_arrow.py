@@ -1,7 +1,11 @@
 """Arrow arrays as Tensors, and back, by the PyCapsule protocol of its libraries:
 pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
-from typing import Any, Literal, NamedTuple, overload
+import json
+import re
+from itertools import accumulate
+from math import prod
+from typing import Any, Literal, NamedTuple, NoReturn, overload
 
 from . import _core
 from ._arrow_export import ArrowExport
@@ -115,12 +119,12 @@ def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
             if not hasattr(x, "__arrow_c_stream__"):
                 raise
         else:
-            return _core._from_arrow_array(*_two(capsules), column)
+            return _core._from_arrow_array(*_two(capsules), column, _axes_of)
     if hasattr(x, "__arrow_c_stream__"):
-        return _core._from_arrow_stream(x.__arrow_c_stream__(), column)
+        return _core._from_arrow_stream(x.__arrow_c_stream__(), column, _axes_of)
     if hasattr(x, "__arrow_c_device_array__"):
         capsules = x.__arrow_c_device_array__()
-        return _core._from_arrow_array(*_two(capsules), column)
+        return _core._from_arrow_array(*_two(capsules), column, _axes_of)
     raise TypeError(
         f"cannot take {type_of(x)} as Arrow data: it has none of "
         f"{', '.join(_WAYS)}; from_dlpack() takes objects with __dlpack__"
@@ -131,6 +135,63 @@ def _two(capsules: Any) -> tuple[Any, Any]:
     if isinstance(capsules, tuple) and len(capsules) == 2:
         return capsules
     raise TypeError(f"an Arrow array must be two capsules, not {capsules!r}")
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def _axes_of(
+    metadata: bytes, width: int, room: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The extents that the metadata of arrow.fixed_shape_tensor gives to lists of `width`
+    elements, at most `room`, and which of them each axis is."""
+
+    def refuse(why: str) -> NoReturn:
+        said = metadata[:200].decode("utf-8", "replace")
+        raise BufferError(
+            "the Arrow producer gave an arrow.fixed_shape_tensor whose metadata "
+            f"{why}: {said!r}"
+        )
+
+    # Too many levels crash Pyodide, whose stack is small. The metadata has two.
+    plain = _STRING.sub("", metadata.decode("utf-8", "replace"))
+    if max(accumulate(_STEPS.get(each, 0) for each in plain), default=0) > 16:
+        refuse("is nested")
+    try:
+        found = json.loads(metadata.decode())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        refuse("is not an object of JSON")
+    shape, names, order = map(found.get, ("shape", "dim_names", "permutation"))
+    if isinstance(shape, list) and len(shape) > room:
+        refuse(
+            "has too many axes (a Tensor has at most 64 dimensions, of which the rows "
+            "and the lists around it take some)"
+        )
+    if not _are_numbers(shape):
+        refuse("has no shape, a list of extents")
+    if prod(shape) != width:
+        refuse("has a shape of another size than its lists")
+    if names is not None and not (
+        isinstance(names, list)
+        and len(names) == len(shape)
+        and all(isinstance(name, str) for name in names)
+    ):
+        refuse("has dim_names that are not a name for each axis")
+    if order is None:  # arrow-rs 58 writes the word in the plural
+        order = found.get("permutations")
+    axes = list(range(len(shape)))
+    if order is not None and not (_are_numbers(order) and sorted(order) == axes):
+        refuse("has a permutation that is not one of its axes")
+    return tuple(shape), tuple(axes if order is None else order)
+
+
+def _are_numbers(given: Any) -> bool:
+    return isinstance(given, list) and all(
+        type(each) is int and 0 <= each < 2**63 for each in given
+    )
 
 
 class ArrowArray(ArrowExport):

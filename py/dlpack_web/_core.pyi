@@ -130,13 +130,22 @@ def _wait(number: int, /) -> int: ...
 # A kernel's arguments: the device id, and the WebGPU tensors, and numbers as floats.
 def _arguments(*args: object) -> tuple[int, tuple[Tensor | float, ...]]: ...
 
-# The elements, and which of them are valid, or None if all are.
+# The elements, and which of axis 0 are valid, a Tensor of bool, or None if all are. The
+# capsules (of an ArrowArray or an ArrowDeviceArray) are moved, the stream is released.
+# axes_of(metadata, width, room): the extents that the metadata of fixed_shape_tensor
+# gives to lists of `width` elements, at most `room`, and the order of the axes.
+type _AxesOf = Callable[[bytes, int, int], tuple[tuple[int, ...], tuple[int, ...]]]
+
 def _from_arrow_array(
-    schema: object, array: object, column: str | None, /
+    schema: object, array: object, column: str | None, axes_of: _AxesOf, /
 ) -> tuple[Tensor, Tensor | None]: ...
 def _from_arrow_stream(
-    stream: object, column: str | None, /
+    stream: object, column: str | None, axes_of: _AxesOf, /
 ) -> tuple[Tensor, Tensor | None]: ...
+
+# The capsules of an ArrowSchema and an ArrowArray; axes after the first are fixed-size
+# lists. valid: a Tensor of bool, false where an element of axis 0 is null. requested: a
+# capsule of an ArrowSchema, or None; BufferError if it is of another type.
 def _to_arrow(
     values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
