@@ -3,6 +3,7 @@ pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
 import json
 import re
+from contextlib import suppress
 from itertools import accumulate
 from math import prod
 from typing import Any, Literal, NamedTuple, NoReturn, overload
@@ -158,10 +159,9 @@ def _axes_of(
     plain = _STRING.sub("", metadata.decode("utf-8", "replace"))
     if max(accumulate(_STEPS.get(each, 0) for each in plain), default=0) > 16:
         refuse("is nested")
-    try:
+    found: Any = None
+    with suppress(ValueError):
         found = json.loads(metadata.decode())
-    except ValueError:
-        found = None
     if not isinstance(found, dict):
         refuse("is not an object of JSON")
     shape, names, order = map(found.get, ("shape", "dim_names", "permutation"))

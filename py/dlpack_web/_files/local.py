@@ -9,12 +9,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Buffer, Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from math import prod
 from pickle import PickleBuffer
 from stat import S_ISDIR, S_ISREG
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._backends import IN_BROWSER, owner
@@ -41,6 +41,10 @@ from .headers import (
 )
 from .parts import Block, blocks_of, part_of
 
+if TYPE_CHECKING:
+    from .archive import Archive
+    from .remote import Remote
+
 # Bytes that are read, unpacked or uploaded at once.
 PIECE = 8 << 20
 
@@ -60,18 +64,10 @@ UNDER_WAY = 2
 Progress = Callable[[int, int | None], object]
 
 
-class Local(Protocol):
-    """A file that Python reads. remote: each read may be a request."""
-
-    name: str
-    remote: bool
-
-    @property
-    def size(self) -> int: ...
-    def read(self, start: int, count: int, /) -> bytes: ...
-    def reading(self, entry: Entry, /) -> AbstractContextManager["Reading"]: ...
-    def stream(self) -> Any: ...
-    def close(self) -> None: ...
+#: A file that Python reads. remote: each read may be a request.
+type Local = Memory | Disk | Remote
+#: A file, or an archive in it, or parts of these, whose entries are read.
+type Source = Local | Archive | _Scattered
 
 
 class Memory:
@@ -388,12 +384,6 @@ class How(NamedTuple):
     @property
     def js_dtype(self) -> str | None:
         return self.dtype and str(self.dtype)
-
-
-class Source(Protocol):
-    """A file, or an archive in it, whose entries are read."""
-
-    def reading(self, entry: Entry, /) -> AbstractContextManager[Reading]: ...
 
 
 async def off(how: How, function: Callable[..., Any], *args: Any) -> Any:

@@ -4,6 +4,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from traceback import walk_stack
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -171,8 +172,7 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
     names: dict[int, list[str]] = {}
     for name, tensor in _tensors(namespace):
         names.setdefault(id(tensor), []).append(name)
-    frame = sys._getframe(1)
-    calling = [frame, *_callers(frame)]
+    calling = [frame for frame, _ in walk_stack(sys._getframe(1))]
     alive: list[Any] = _core._alive()
     alive.sort(key=lambda tensor: id(tensor) not in names)  # those with names first
     rows = []
@@ -197,12 +197,6 @@ def _held(tensor: Tensor, holders: Iterable[str]) -> Held:
         "NumPy" if (owner := memory_of(tensor)).startswith("numpy.") else owner,
         weakref.ref(tensor),
     )
-
-
-def _callers(frame: FrameType) -> Iterator[FrameType]:
-    while frame.f_back is not None:
-        frame = frame.f_back
-        yield frame
 
 
 def _holders(

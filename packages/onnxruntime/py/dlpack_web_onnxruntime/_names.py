@@ -169,12 +169,11 @@ def _function(name: str) -> Any:
     return refused
 
 
-def _class(name: str) -> Any:
-    return _Refused(name, (), {"__doc__": f"Not available in a page: {REASONS[name]}."})
-
-
 REFUSED = {
-    name: _class(name) if name[0].isupper() else _function(name) for name in REASONS
+    name: _Refused(name, (), {"__doc__": f"Not available in a page: {why}."})
+    if name[0].isupper()
+    else _function(name)
+    for name, why in REASONS.items()
 }
 
 

@@ -50,7 +50,9 @@ def _attach(javascript: Any) -> None:
     if _javascript is None:
         # A proxy of each subject, for all calls.
         _javascript = SimpleNamespace(**dict(js.Object.entries(javascript)))
-        _javascript.devices.onFault(create_proxy(_warn))
+        # For a fault whose results nothing read.
+        report = create_proxy(lambda message, number: warn(message, _place(number)))
+        _javascript.devices.onFault(report)
 
 
 def calls() -> "Calls":
@@ -186,11 +188,6 @@ def _place(number: int) -> Call | None:
     """The place of a call; None if it is no longer kept."""
     found, call = _calls.get(number % _CALLS, (0, None))
     return call if found == number else _kept.get(number)
-
-
-def _warn(message: str, number: int) -> None:
-    """JavaScript calls this for a fault whose results nothing read."""
-    warn(message, _place(number))
 
 
 # --- the JavaScript side ----------------------------------------------------------------
