@@ -164,7 +164,11 @@ def _axes_of(
         found = json.loads(metadata.decode())
     if not isinstance(found, dict):
         refuse("is not an object of JSON")
-    shape, names, order = map(found.get, ("shape", "dim_names", "permutation"))
+    shape: Any = found.get("shape")
+    names: Any = found.get("dim_names")
+    order: Any = found.get("permutation")
+    if order is None:  # arrow-rs 58 writes the word in the plural
+        order = found.get("permutations")
     if isinstance(shape, list) and len(shape) > room:
         refuse(
             "has too many axes (a Tensor has at most 64 dimensions, of which the rows "
@@ -180,8 +184,6 @@ def _axes_of(
         and all(isinstance(name, str) for name in names)
     ):
         refuse("has dim_names that are not a name for each axis")
-    if order is None:  # arrow-rs 58 writes the word in the plural
-        order = found.get("permutations")
     axes = list(range(len(shape)))
     if order is not None and not (_are_numbers(order) and sorted(order) == axes):
         refuse("has a permutation that is not one of its axes")

@@ -500,7 +500,8 @@ class InferenceSession(RefusedMethods):
             for name, target in binding._outputs.items()
         ]
         plan = self._outputs.plan(outputs)
-        return self._pending(binding._inputs, plan, options)
+        pending: Pending = self._pending(binding._inputs, plan, options)
+        return pending
 
     def place(self, device_type: str) -> int:
         """JavaScript's number for a device of outputs."""
