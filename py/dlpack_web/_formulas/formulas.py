@@ -15,24 +15,11 @@ from struct import pack, unpack
 from typing import Any, Literal, NamedTuple
 
 from .. import _core
-from .._backends.checks import (
-    BLANKS,
-    Counts,
-    fits_half,
-    tokens_of,
-    way_to,
-    with_lines,
-)
+from .._backends.checks import BLANKS, Counts, fits_half, tokens_of, way_to, with_lines
 from .._layout import NARROWER
 from .._layout.dtype import dtype_of
 from .._layout.text import type_of
-from .generated import (
-    ELEMENTWISE,
-    IN_MODULE,
-    OURS,
-    REDUCTION,
-    WIDTH,
-)
+from .generated import ELEMENTWISE, IN_MODULE, OURS, REDUCTION, WIDTH
 
 #: The dtype of a tensor for each type of a parameter.
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}

@@ -14,14 +14,7 @@ from dlpack_web.backends import default
 
 from . import _javascript as javascript
 from ._options import CPU_PROVIDER, WASM, WEBGPU, Given, Providers, SessionOptions
-from ._state import (
-    Fail,
-    InvalidGraph,
-    InvalidProtobuf,
-    NoSuchFile,
-    translated,
-    worded,
-)
+from ._state import Fail, InvalidGraph, InvalidProtobuf, NoSuchFile, translated, worded
 from ._state import NotImplemented as NotThere
 
 if TYPE_CHECKING:

@@ -8,13 +8,7 @@ from .... import _core
 from ...._layout.dtype import DType
 from ..errors.operations import attempt, check_usable, operate
 from .table import Slot, faults_of
-from .views import (
-    Part,
-    View,
-    round_up,
-    span_of,
-    step_of,
-)
+from .views import Part, View, round_up, span_of, step_of
 
 if TYPE_CHECKING:
     from ..device.device import Device

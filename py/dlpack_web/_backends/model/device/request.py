@@ -5,13 +5,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from .. import messages
-from ..generated import (
-    DEFAULT_FEATURES,
-    DEFAULT_LIMITS,
-    OF_ADAPTER,
-    OPTIONS,
-    REQUEST,
-)
+from ..generated import DEFAULT_FEATURES, DEFAULT_LIMITS, OF_ADAPTER, OPTIONS, REQUEST
 
 # With Dawn's: memory of this process as a buffer.
 _WANTED_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")
