@@ -194,17 +194,14 @@ class Reading[T](Coroutine[Any, Any, T]):
         return f"<awaitable of {self._call}: {self._state} before `await {self._call}`>"
 
 
-def awaited[**P, T](
-    state: str, call: str
-) -> Callable[
-    [Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]
-]:
+type _Async[**P, T] = Callable[P, Coroutine[Any, Any, T]]
+
+
+def awaited[**P, T](state: str, call: str) -> Callable[[_Async[P, T]], _Async[P, T]]:
     """Decorates an async function of the package: its result before `await` is a
     `Reading` with that state and call."""
 
-    def decorate(
-        function: Callable[P, Coroutine[Any, Any, T]],
-    ) -> Callable[P, Coroutine[Any, Any, T]]:
+    def decorate(function: _Async[P, T]) -> _Async[P, T]:
         @wraps(function)
         def call_it(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
             return Reading(function(*args, **kwargs), state, call)
