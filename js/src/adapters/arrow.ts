@@ -6,7 +6,7 @@
  */
 
 import { MAX_NDIM } from "../core/dlpack.js";
-import { type DType, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import { type DType, dtypeNamed, type TypedArray, viewAs } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import { keeping, releasing } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
@@ -382,7 +382,7 @@ function valuesOf({ data, count }: Part, { View }: DType, bits: boolean): TypedA
   // Arrow applies a slice's offset to values, but not to bits.
   if (bits) return unpack(data.values, offsetOf(data), new Uint8Array(count));
   if (data.values.length < count) throw tooFew(data.values.length, count);
-  return common.viewAs<TypedArray>(View, data.values.subarray(0, count));
+  return viewAs<TypedArray>(View, data.values.subarray(0, count));
 }
 
 /** A byte for each element of axis 0, 0 where it is null; undefined without nulls. */
@@ -482,7 +482,7 @@ export function toArrow<L extends Arrow>(
     const nulls = nullsOf(valid, shape[0] as number);
     const inner = shape.length > 1 ? { nullCount: 0 } : nulls;
     // Arrow has the raw bits of float16.
-    const values = () => (dtype === "float16" ? common.viewAs(Uint16Array, held.data) : held.data);
+    const values = () => (dtype === "float16" ? viewAs(Uint16Array, held.data) : held.data);
     let type = new (arrow as any)[CLASSES[dtype] as string]();
     let data = arrow.makeData({
       type,

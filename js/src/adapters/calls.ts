@@ -3,13 +3,8 @@ import { isTensor, type Tensor } from "../core/tensor.js";
 import type { Address, DeviceId, Handle } from "../pyodide/numbers.js";
 import { deviceOf, type Python } from "../pyodide/python.js";
 import { useDevice } from "../webgpu/device/device.js";
+import type { Masked } from "./arrow.js";
 import type { Libraries } from "./devices.js";
-
-/** The result of Arrow's adapter with `nulls: "mask"`. */
-interface Masked {
-  readonly values: Tensor;
-  readonly valid: Tensor;
-}
 
 /** An adapter of `all.ts`. */
 interface Functions {

@@ -177,11 +177,7 @@ export function makeExchangeable<V>(
   });
   define(EXCHANGE_ASYNC, async function (request) {
     const tensor = tensorOf(this, request);
-    try {
-      return await tensor[EXCHANGE_ASYNC](request);
-    } finally {
-      tensor.release();
-    }
+    return tensor[EXCHANGE_ASYNC](request).finally(() => tensor.release());
   });
 }
 
@@ -226,15 +222,6 @@ export function overArray(
   checked.release();
   const place = { storage: new ArrayStorage(array, release), handle: 1, start };
   return new Tensor(checked.at(place, shape, strides, readOnly));
-}
-
-/** The same bytes in an array of another class. */
-export function viewAs<A extends TypedArray>(
-  View: { new (buffer: ArrayBufferLike, byteOffset: number, length: number): A },
-  { buffer, byteOffset, byteLength }: ArrayBufferView,
-): A {
-  const { BYTES_PER_ELEMENT } = View as unknown as { BYTES_PER_ELEMENT: number };
-  return new View(buffer, byteOffset, byteLength / BYTES_PER_ELEMENT);
 }
 
 /** A CPU tensor of bools as int32, which libraries store bools as. */
@@ -347,26 +334,39 @@ export async function withDevice(
   device: GPUDevice,
   start: () => Promise<unknown>,
 ): Promise<void> {
-  const { gpu } = navigator;
-  const before = gpu.requestAdapter;
-  const own = Object.hasOwn(gpu, "requestAdapter");
   let asked = false;
-  // Only while `start` runs synchronously: no other code runs in between.
-  gpu.requestAdapter = async (options) => {
+  const restore = answering((adapter) => {
     asked = true;
-    return adapterFor(device, await before.call(gpu, options));
-  };
+    return adapterFor(device, adapter);
+  });
   let started: Promise<unknown>;
   try {
     started = start();
   } finally {
-    delete (gpu as Partial<GPU>).requestAdapter;
-    if (own) gpu.requestAdapter = before;
+    restore(); // before any other code runs
   }
   await started;
   if (!asked) {
     throw new DeviceError(`this version of ${library} requests no device when it starts`);
   }
+}
+
+/**
+ * From now on `requestAdapter` gives what `answer` makes of its adapter.
+ *
+ * @returns ends that
+ */
+export function answering(
+  answer: (adapter: GPUAdapter | null, options?: GPURequestAdapterOptions) => GPUAdapter | null,
+): () => void {
+  const { gpu } = navigator;
+  const before = gpu.requestAdapter;
+  const own = Object.hasOwn(gpu, "requestAdapter");
+  gpu.requestAdapter = async (options) => answer(await before.call(gpu, options), options);
+  return () => {
+    delete (gpu as Partial<GPU>).requestAdapter;
+    if (own) gpu.requestAdapter = before;
+  };
 }
 
 /** An adapter whose requestDevice() returns `device`. */

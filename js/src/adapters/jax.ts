@@ -66,7 +66,8 @@ export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
   });
 }
 
-function deviceOf(jax: Jax): GPUDevice | undefined {
+/** The device of jax-js, once it has started. */
+export function deviceOf(jax: Jax): GPUDevice | undefined {
   try {
     return jax.getWebGPUDevice();
   } catch {

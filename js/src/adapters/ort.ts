@@ -92,7 +92,7 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
     Reflect.set(webgpu, "device", device);
     if (asksItself(ort)) {
       state.keeper ??= await common.inTurn(navigator.gpu, () =>
-        answering(seenOf(state), () =>
+        starting(seenOf(state), () =>
           ort.InferenceSession?.create(IDENTITY, { executionProviders: ["webgpu"] }),
         ),
       );
@@ -172,21 +172,14 @@ const IDENTITY = Uint8Array.from(
 );
 
 /** Runs `start`, and passes the device to the WebAssembly, which requests it later. */
-async function answering(device: GPUDevice, start: () => unknown): Promise<unknown> {
-  const { gpu } = navigator;
-  const before = gpu.requestAdapter;
-  const own = Object.hasOwn(gpu, "requestAdapter");
-  gpu.requestAdapter = async (options) => {
-    const adapter = await before.call(gpu, options);
-    return Object.keys(options ?? {}).join() === ASKED_BY
-      ? common.adapterFor(device, adapter)
-      : adapter;
-  };
+async function starting(device: GPUDevice, start: () => unknown): Promise<unknown> {
+  const restore = common.answering((adapter, options = {}) =>
+    Object.keys(options).join() === ASKED_BY ? common.adapterFor(device, adapter) : adapter,
+  );
   try {
     return await start();
   } finally {
-    delete (gpu as Partial<GPU>).requestAdapter;
-    if (own) gpu.requestAdapter = before;
+    restore();
   }
 }
 

@@ -10,6 +10,7 @@ import {
   dtypeNamed,
   dtypeOfArray,
   type TypedArray,
+  viewAs,
 } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
@@ -364,7 +365,7 @@ function giveHalves({ Float16BufferAttribute }: Three, held: Tensor, itemSize: n
   }
   const made = new Float16BufferAttribute(new Uint16Array(0), itemSize);
   made.count = held.size / itemSize;
-  common.alias(made, "array", held, () => common.viewAs(Uint16Array, held.data));
+  common.alias(made, "array", held, () => viewAs(Uint16Array, held.data));
   return made;
 }
 
@@ -387,7 +388,7 @@ function giveTexture(three: Three, held: Tensor, kind: TextureKind): any {
   const made = new Texture(null, width, height, depth);
   const isHalf = dtype === "float16"; // of which WebGL takes the bits alone
   common.alias(made.image, "data", held, () =>
-    isHalf ? common.viewAs(Uint16Array, held.data) : held.data,
+    isHalf ? viewAs(Uint16Array, held.data) : held.data,
   );
   return Object.assign(made, {
     format: constantOf(three, name),

@@ -13,6 +13,7 @@ import { quietly, tagOf, UnsupportedError } from "./errors.js";
 import { ManagedTensor, type Place, type Storage, unclonable } from "./managed.js";
 import {
   checkOptions,
+  FROM_MEMORY,
   type FromMemoryOptions,
   type FromTypedArrayOptions,
   type TensorMessage,
@@ -168,12 +169,8 @@ export function placeElements(
 
 /** Implements `Tensor.fromMemory`. */
 export function fromMemory(memory: Moving, ptr: number, options: FromMemoryOptions): ManagedTensor {
-  checkOptions<FromMemoryOptions>(
-    options,
-    "fromMemory()",
-    { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 },
-    'shape: [2, 3], dtype: "float32"',
-  );
+  const example = 'shape: [2, 3], dtype: "float32"';
+  checkOptions<FromMemoryOptions>(options, "fromMemory()", FROM_MEMORY, example);
   const room = ArrayBuffer.isView(memory) ? undefined : memory?.buffer?.byteLength;
   if (typeof room !== "number") {
     throw new TypeError("fromMemory needs a WebAssembly.Memory or an object with its buffer");

@@ -1,5 +1,5 @@
 /** Conversions of elements during a copy: those of wasm/convert.c, in JavaScript. */
-import { type DType, laneName, type TypedArray } from "./dtype.js";
+import { type DType, laneName, type TypedArray, viewAs } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 import { BECOME, CONVERSIONS, type Conversions } from "./generated.js";
 
@@ -61,29 +61,22 @@ export function convertElements(
   const length = Math.ceil(size * to.components);
   const made = into ? new to.View(into, 0, length) : new to.View(length);
   if (repads(from, to)) {
-    repad(
-      made as Uint8Array,
-      to.step * 8,
-      values as Uint8Array,
-      from.step * 8,
-      size,
-      (from.packed >>> 8) & 255,
-    );
+    repad(made as Uint8Array, values as Uint8Array, from, to, size);
     return made;
   }
   const pair = `${laneOf(from)} ${laneOf(to)}` as Pair;
   switch (pair) {
     case "float32 bfloat16":
-      toBfloat16(wordsOf(made), values as Float32Array);
+      toBfloat16(viewAs(Uint16Array, made), values as Float32Array);
       break;
     case "bfloat16 float32":
-      fromBfloat16(made as Float32Array, wordsOf(values));
+      fromBfloat16(made as Float32Array, viewAs(Uint16Array, values));
       break;
     case "float32 float16":
-      toHalf(wordsOf(made), values as Float32Array);
+      toHalf(viewAs(Uint16Array, made), values as Float32Array);
       break;
     case "float16 float32":
-      fromHalf(made as Float32Array, wordsOf(values));
+      fromHalf(made as Float32Array, viewAs(Uint16Array, values));
       break;
     case "int64 int32":
     case "uint64 uint32":
@@ -99,15 +92,9 @@ export function convertElements(
   return made;
 }
 
-/** As dlw_repad of wasm/convert.c: the next element is `from` and `to` bits on. */
-function repad(
-  target: Uint8Array,
-  to: number,
-  source: Uint8Array,
-  from: number,
-  size: number,
-  bits: number,
-): void {
+/** As dlw_repad of wasm/convert.c. */
+function repad(target: Uint8Array, source: Uint8Array, from: DType, to: DType, size: number): void {
+  const bits = (from.packed >>> 8) & 255;
   let [read, unread, at] = [0, 0, 0];
   let [written, done, next] = [0, 0, 0];
   for (let i = 0; i < size; i++) {
@@ -116,9 +103,9 @@ function repad(
       unread += 8;
     }
     written |= (read & ((1 << bits) - 1)) << done;
-    read >>= from;
-    unread -= from;
-    done += to;
+    read >>= from.step * 8;
+    unread -= from.step * 8;
+    done += to.step * 8;
     if (done < 8) continue;
     target[next++] = written;
     written >>= 8;
@@ -127,14 +114,8 @@ function repad(
   if (done > 0) target[next] = written;
 }
 
-/** The elements of two bytes of an aligned array. */
-function wordsOf({ buffer, byteOffset, byteLength }: TypedArray): Uint16Array {
-  return new Uint16Array(buffer, byteOffset, byteLength / 2);
-}
-
-function patternsOf({ buffer, byteOffset, length }: Float32Array): Uint32Array {
-  return new Uint32Array(buffer, byteOffset, length);
-}
+/** The bits of floats. */
+const patternsOf = (values: Float32Array) => viewAs(Uint32Array, values);
 
 /** The upper half, rounded to nearest, ties to even; NaNs keep the upper bits of their payload. */
 function toBfloat16(target: Uint16Array, values: Float32Array): void {

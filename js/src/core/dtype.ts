@@ -258,3 +258,12 @@ export function checkHolds(array: ArrayBufferView, { name, step, View }: DType):
 export function classOf(array: ArrayBufferView): string {
   return (array as unknown as { [Symbol.toStringTag]: string })[Symbol.toStringTag];
 }
+
+/** The same bytes in an array of another class. */
+export function viewAs<A extends TypedArray>(
+  View: { new (buffer: ArrayBufferLike, byteOffset: number, length: number): A },
+  { buffer, byteOffset, byteLength }: ArrayBufferView,
+): A {
+  const { BYTES_PER_ELEMENT } = View as unknown as { BYTES_PER_ELEMENT: number };
+  return new View(buffer, byteOffset, byteLength / BYTES_PER_ELEMENT);
+}

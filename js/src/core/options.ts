@@ -105,14 +105,11 @@ export interface FromGPUBufferOptions<D extends DTypeName = DTypeName>
   release?: (() => void) | undefined;
 }
 
+const MEMORY = { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 } as const;
+export const FROM_MEMORY: Names<FromMemoryOptions> = MEMORY;
 export const FROM_GPU_BUFFER: Names<FromGPUBufferOptions> = {
   device: 1,
   byteOffset: 1,
   capacity: 1,
-  release: 1,
-  shape: 1,
-  dtype: 1,
-  strides: 1,
-  readOnly: 1,
-  padded: 1,
+  ...MEMORY,
 };

@@ -29,12 +29,9 @@ import {
 import type { AsyncExchangeRequest, Exchange, Exchangeable, ExchangeRequest } from "./protocol.js";
 import { positionOf } from "./shape.js";
 import { shown } from "./show.js";
-import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
+import { dispose, EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
 import { checkSameDType, type Out, readInto, writeOver } from "./targets.js";
 import { type Layout, permute, type Range, reshape, slice } from "./views.js";
-
-// Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
-const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
 /**
  * Where `read()` may put elements: an array of as many bytes and of the class that `data` has, or of raw

@@ -1,29 +1,25 @@
 /** Reports of what users forget, for `connect(pyodide, { debug: true })`; loaded with the code for Pyodide. */
+import type { ManagedTensor } from "./managed.js";
 import { counts, type Hold, net } from "./realm.js";
 
 let leakReported = false;
 
+function end({ storage, handle }: Hold): void {
+  counts.live--;
+  storage.release(handle);
+}
+
 /** From now on, forgotten tensors are released when garbage-collected, with a warning. */
 export function watchForLeaks(): void {
-  net.registry ??= new FinalizationRegistry(({ storage, handle, label }) => {
-    counts.live--;
-    storage.release(handle);
+  net.registry ??= new FinalizationRegistry((hold) => {
+    end(hold);
     if (leakReported) return;
     leakReported = true;
     console.warn(
-      `dlpack-web: ${label} was garbage-collected without release(). Its memory was freed late; ` +
+      `dlpack-web: ${hold.label} was garbage-collected without release(). Its memory was freed late; ` +
         "without debug: true it leaks. Further leaks are not reported.",
     );
   });
-}
-
-/** A watched tensor. */
-interface Watched {
-  /** Releases this tensor if you do not. */
-  watcher: FinalizationRegistry<Hold> | null;
-  /** 0 = released: nothing is held. */
-  readonly handle: number;
-  watch(registry: FinalizationRegistry<Hold>): void;
 }
 
 let quiet: FinalizationRegistry<Hold> | undefined;
@@ -32,12 +28,9 @@ let quiet: FinalizationRegistry<Hold> | undefined;
  * Releases this tensor when it is garbage-collected: for temporary tensors that are only passed on,
  * which nothing else can release.
  */
-export function watchOver(tensor: Watched): void {
+export function watchOver(tensor: ManagedTensor): void {
   if (net.registry !== null || tensor.watcher !== null || tensor.handle === 0) return;
-  quiet ??= new FinalizationRegistry(({ storage, handle }) => {
-    counts.live--;
-    storage.release(handle);
-  });
+  quiet ??= new FinalizationRegistry(end);
   tensor.watcher = quiet;
   tensor.watch(quiet);
 }

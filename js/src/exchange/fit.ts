@@ -1,5 +1,6 @@
 import { deviceLayer } from "../core/layers.js";
 import type { ManagedTensor } from "../core/managed.js";
+import { releasing } from "../core/releasing.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { checkMove, needCopy } from "./produce.js";
 import { sourceOf, taken } from "./take.js";
@@ -17,24 +18,19 @@ import type { Exchangeable, ExchangeRequest } from "./types.js";
  * that no copy can meet
  */
 export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
-  return new Tensor(fitted(x, request));
-}
-
-function fitted(x: Exchangeable, request: ExchangeRequest): ManagedTensor {
-  const { device, copy, needs = {} } = request;
+  const { copy } = request;
   const asked = { ...request, copy: copy === false ? false : undefined };
   if (isTensor(sourceOf(x))) asked.device = undefined; // fitUpload() moves ours
-  const held = taken(x, asked);
-  try {
-    if (device === undefined || device === held.device.gpu) {
-      if (held.device.gpu) return deviceLayer().fit(held, needs, copy);
-      if (held.isPlain && !copy) return held.share();
-      needCopy(held, copy, `is strided or not aligned (strides [${held.layout.strides}])`);
-      return held.pack();
-    }
+  return new Tensor(releasing(taken(x, asked), (held) => fitted(held, request)));
+}
+
+function fitted(held: ManagedTensor, { device, copy, needs = {} }: ExchangeRequest): ManagedTensor {
+  if (device !== undefined && device !== held.device.gpu) {
     checkMove(held, device, copy);
     return deviceLayer().fitUpload(held, device, needs);
-  } finally {
-    held.release();
   }
+  if (held.device.gpu) return deviceLayer().fit(held, needs, copy);
+  if (held.isPlain && !copy) return held.share();
+  needCopy(held, copy, `is strided or not aligned (strides [${held.layout.strides}])`);
+  return held.pack();
 }

@@ -5,6 +5,7 @@ import { CopyError, DeviceError, textOf, UnsupportedError } from "../core/errors
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { deviceLayer } from "../core/layers.js";
 import type { ManagedTensor } from "../core/managed.js";
+import { keeping, releasing } from "../core/releasing.js";
 import type { AsyncExchangeRequest, Exchange, ExchangeRequest } from "./types.js";
 
 const VERSION = [1, 1] as const;
@@ -45,32 +46,26 @@ export async function produceAsync(
   if (gpu === null || device === undefined || device === gpu) return produce(tensor, request);
   needCopy(tensor, copy, `is not on ${nameOf(device)}`);
   const { dtype, shape } = tensor;
-  const [array] = await unlessAborted(deviceLayer().read([tensor], [], signal), signal);
+  const [array] = await abortable(deviceLayer().read([tensor], [], signal), signal);
   const padded = dtype.flags !== 0;
   const host = fromTypedArray(array as AnyTypedArray, { dtype: dtype.name, shape, padded });
   if (device === null) return handOut(host, true);
-  try {
-    return handOut(deviceLayer().upload(host, device, {}), true);
-  } finally {
-    host.release();
-  }
+  return releasing(host, () => handOut(deviceLayer().upload(host, device, {}), true));
 }
 
-/** The result of work, or the reason of a signal that is aborted before it is there. */
-export async function unlessAborted<T>(
-  work: Promise<T>,
-  signal: AbortSignal | undefined,
-): Promise<T> {
+/** The result of work, or the reason of a signal that is aborted, even if the work never ends. */
+export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
-  let stop: (() => void) | undefined;
+  let stop = () => {};
   const aborted = new Promise<never>((_, reject) => {
     stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop);
   });
   try {
-    return await Promise.race([work, aborted]);
+    return await Promise.race([aborted, work]);
   } finally {
-    signal.removeEventListener("abort", stop as () => void);
+    signal.removeEventListener("abort", stop);
   }
 }
 
@@ -140,7 +135,7 @@ function flush(): void {}
 
 /** An exchange that takes the tensor over. @throws the fault of its elements, if known (E1) */
 function handOut(held: ManagedTensor, copied: boolean): Exchange {
-  try {
+  return keeping(held, () => {
     const { type, id, gpu } = held.device;
     const fault = gpu ? deviceLayer().faultOf(held) : null;
     const { packed, flags } = held.dtype;
@@ -156,10 +151,7 @@ function handOut(held: ManagedTensor, copied: boolean): Exchange {
       fault,
       release: () => held.release(),
     };
-  } catch (error) {
-    held.release();
-    throw error;
-  }
+  });
 }
 
 function placeOf(tensor: ManagedTensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {

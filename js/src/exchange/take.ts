@@ -5,6 +5,7 @@ import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../cor
 import { MADE_BY } from "../core/generated.js";
 import { deviceLayer, registerExchangeLayer } from "../core/layers.js";
 import { ManagedTensor } from "../core/managed.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { spanOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
 import { isTensor, Tensor } from "../core/tensor.js";
@@ -144,14 +145,9 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
     quietly(() => (tensor ?? { release }).release()); // or its own error would hide this one
     throw error;
   }
-  let kept = false;
-  try {
-    // What the producer did not provide is done here.
-    kept = !mustCopy(tensor, fresh ? undefined : copy, writes);
-    return kept ? tensor : tensor.pack();
-  } finally {
-    if (!kept) tensor.release();
-  }
+  // What the producer did not provide is done here.
+  const fits = keeping(tensor, () => !mustCopy(tensor, fresh ? undefined : copy, writes));
+  return fits ? tensor : releasing(tensor, () => tensor.pack());
 }
 
 function wrap(fields: Checked, release: () => void): ManagedTensor {

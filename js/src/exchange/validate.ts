@@ -1,26 +1,12 @@
 import { CPU, IS_SUBBYTE_TYPE_PADDED, READ_ONLY, WEBGPU } from "../core/dlpack.js";
-import { type DType, dtypeOfTriple } from "../core/dtype.js";
+import { dtypeOfTriple } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape, checkStrides, spanOf } from "../core/shape.js";
 import type { Exchange } from "./types.js";
 
 /** The fields of an exchange, each read once and checked. */
-export interface Checked {
-  readonly gpu: GPUDevice | null;
-  readonly type: DType;
-  readonly shape: number[];
-  /** null = row-major. */
-  readonly strides: number[] | null;
-  readonly byteOffset: number;
-  readonly data: object;
-  readonly capacity: number;
-  readonly readOnly: boolean;
-  readonly flags: number;
-  readonly flush: Exchange["flush"];
-  /** null: the producer watches no work. */
-  readonly fault: (() => unknown) | null;
-}
+export type Checked = ReturnType<typeof check>;
 
 /**
  * The minor version.
@@ -52,7 +38,7 @@ function functionOf<F>(field: string, given: F): F {
  *
  * @throws UnsupportedError naming the wrong field
  */
-export function check(exchange: Exchange, minor: number): Checked {
+export function check(exchange: Exchange, minor: number) {
   const { device, dtype, strides, byteOffset, data, capacity, flags } = exchange;
   const given = exchange.shape;
   const flush = functionOf("flush", exchange.flush);
@@ -86,7 +72,7 @@ export function check(exchange: Exchange, minor: number): Checked {
     gpu: deviceOf(device),
     type,
     shape,
-    strides: steps,
+    strides: steps, // null: row-major
     // S9: without elements and padding it has no meaning, and may be outside of all memory.
     byteOffset: capacity === 0 ? 0 : byteOffset,
     data,
@@ -94,7 +80,7 @@ export function check(exchange: Exchange, minor: number): Checked {
     readOnly: (flags & READ_ONLY) !== 0,
     flags,
     flush,
-    fault,
+    fault, // null: the producer watches no work
   };
 }
 

@@ -54,12 +54,9 @@ export class Files {
     const { format, dtype, shape, whole, ...others } = options;
     const { part, ellipsis } = others as PythonPart;
     // Some Pyodides convert None to null.
+    const given = Object.entries({ format, dtype, shape, whole, progress });
     return {
-      ...(format && { format }),
-      ...(dtype && { dtype }),
-      ...(shape && { shape }),
-      ...(progress && { progress }),
-      ...(whole && { whole }),
+      ...Object.fromEntries(given.filter(([, value]) => value != null)),
       // How many axes an ellipsis stands for is known with the header.
       ...(part && {
         part: ((ndim: number) => [

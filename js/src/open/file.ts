@@ -1,15 +1,13 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { bounded, cut, UnsupportedError } from "../core/errors.js";
 import { checkOptions } from "../core/options.js";
+import { dispose } from "../core/symbols.js";
 import type { Tensor } from "../core/tensor.js";
 import { isRaw } from "./dtypes.js";
 import { nbytesOf } from "./entry.js";
 import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
 import { partOf } from "./parts.js";
 import type { Held, Loadable, Reader } from "./reader.js";
-
-// Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
-const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
 /** A file's description of one of its tensors, before it is loaded. */
 export interface TensorInfo {

@@ -5,6 +5,7 @@
  * broke, and its end where the server sends less at a time than was asked for. Then what is joined
  * is one version of the file, or an error.
  */
+import { concat } from "../core/bytes.js";
 import { UnsupportedError } from "../core/errors.js";
 import { crc32 } from "./zip.js";
 
@@ -64,11 +65,7 @@ export class Joint {
       this.#check = null;
     }
     if (this.#sum !== null) this.#sum = crc32(part, this.#sum);
-    const end = part.subarray(-OVERLAP);
-    const tail = new Uint8Array(Math.min(this.#tail.length + end.length, OVERLAP));
-    tail.set(this.#tail.subarray(this.#tail.length + end.length - tail.length));
-    tail.set(end, tail.length - end.length);
-    this.#tail = tail;
+    this.#tail = concat([this.#tail, part.subarray(-OVERLAP)]).subarray(-OVERLAP);
     this.at += part.length;
     return part;
   }

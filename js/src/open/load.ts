@@ -2,11 +2,11 @@ import { checkConversion } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
 import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
+import { abortable } from "../exchange/produce.js";
 import type { Described } from "./entry.js";
 import { gpuSink } from "./gpu.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
 import { convertingSink, growingSink, memorySink, type Sink } from "./sink.js";
-import { abortable } from "./source.js";
 
 /** Progress is reported after every so many bytes, and at the end. */
 const STEP = 1 << 20;

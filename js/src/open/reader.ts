@@ -5,13 +5,14 @@ import { DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js"
 import type { AbortSignal } from "../core/globals.js";
 import { releasing } from "../core/releasing.js";
 import type { Tensor } from "../core/tensor.js";
+import { abortable } from "../exchange/produce.js";
 import { Cursor } from "./cursor.js";
 import type { Entry } from "./entry.js";
 import { changed } from "./joint.js";
 import { load } from "./load.js";
 import type { OpenOptions } from "./options.js";
 import { OVERHEAD, type Part, type Plan, partOf, planOf, runsIn } from "./parts.js";
-import { abortable, type Chunks, LinkedSignal, type Source } from "./source.js";
+import { type Chunks, LinkedSignal, type Source } from "./source.js";
 import { crc32, enter, type Member, unpacked } from "./zip.js";
 
 /** @internal The bytes of a file before its tensors: how many, and their CRC-32. */

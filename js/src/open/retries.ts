@@ -20,11 +20,12 @@ export class Retries {
   count = 0;
   #all = 0;
   readonly #most: number;
-  readonly #name: string;
 
-  constructor(name: string, { retries = RETRIES }: FetchOptions) {
+  constructor(
+    private readonly name: string,
+    { retries = RETRIES }: FetchOptions,
+  ) {
     this.#most = retries;
-    this.#name = name;
   }
 
   /** Bytes came. */
@@ -46,7 +47,7 @@ export class Retries {
       const count = Math.max(this.count, this.#all + 1);
       const tries = count === 1 ? "1 try" : `${count} tries`;
       const why = cut((error as Error).message, 1000);
-      throw new DLPackError(`${this.#name} could not be read, after ${tries}: ${why}`, {
+      throw new DLPackError(`${this.name} could not be read, after ${tries}: ${why}`, {
         cause: error,
       });
     }

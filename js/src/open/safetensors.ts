@@ -15,8 +15,7 @@ const MAX_HEADER = 100_000_000;
 /** Bytes of the header, from the first 8 of the file. */
 export function safetensorsLength(head: Uint8Array, what: string): number {
   const view = new DataView(head.buffer, head.byteOffset, 8);
-  const [low, high] = [view.getUint32(0, true), view.getUint32(4, true)];
-  const length = high * 2 ** 32 + low;
+  const length = Number(view.getBigUint64(0, true));
   if (length >= 2 && length <= MAX_HEADER) return length;
   throw malformed(what, `a header of ${length} bytes; safetensors has 2 to ${MAX_HEADER}`, length);
 }

@@ -5,10 +5,10 @@ import { checkOptions } from "../core/options.js";
 import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
+import { abortable } from "../exchange/produce.js";
 import { malformed } from "./entry.js";
 import { npyHeader } from "./npy.js";
 import { safetensorsHeader } from "./safetensors.js";
-import { abortable } from "./source.js";
 import { type SaveTarget, writerFor } from "./targets.js";
 
 /** Several tensors by their names, in the order in which they are written. */

@@ -1,4 +1,5 @@
 /** Targets for the elements of a file: CPU memory, with or without conversion; gpu.ts has GPUs. */
+import { concat } from "../core/bytes.js";
 import { convertElements } from "../core/convert.js";
 import { bytesOf, type CopyOf, type DType, type DTypeName } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
@@ -58,33 +59,26 @@ export function growingSink(
   type: DType,
   place: Place = inJavaScript,
 ): Sink {
-  let bytes = new Uint8Array(1 << 16);
-  let at = 0;
-  const drop = () => {
-    bytes = new Uint8Array(0);
-  };
+  const parts: Uint8Array[] = [];
   return {
     put(chunk) {
-      const needed = at + chunk.length;
-      if (needed > bytes.length) {
-        const larger = new Uint8Array(Math.max(needed, 2 * bytes.length));
-        larger.set(bytes.subarray(0, at));
-        bytes = larger;
-      }
-      bytes.set(chunk, at);
-      at = needed;
+      parts.push(chunk.slice());
     },
     async finish() {
-      const size = Math.floor(at / type.step);
-      if (bytesOf(type, size) !== at) {
-        throw new UnsupportedError(`${at} bytes are not a whole number of ${type.name} elements`);
+      const bytes = concat(parts);
+      const size = Math.floor(bytes.length / type.step);
+      if (bytesOf(type, size) !== bytes.length) {
+        throw new UnsupportedError(
+          `${bytes.length} bytes are not a whole number of ${type.name} elements`,
+        );
       }
       const tensor = place(shape ?? [size], type);
-      tensor._managed.bytes().set(bytes.subarray(0, at));
-      drop();
+      tensor._managed.bytes().set(bytes);
       return tensor;
     },
-    drop,
+    drop() {
+      parts.length = 0;
+    },
   };
 }
 

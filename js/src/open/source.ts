@@ -1,6 +1,5 @@
 import { tagOf } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
-import { unlessAborted } from "../exchange/produce.js";
 
 /** Bytes as they come; each chunk is valid until the next is requested. */
 export type Chunks = AsyncGenerator<Uint8Array, void, undefined>;
@@ -109,14 +108,6 @@ export async function* chunksOf(stream: ReadableStream, signal?: AbortSignal): C
     signal?.removeEventListener("abort", stop);
     stop();
   }
-}
-
-/** The result of work, or the reason of a signal that is aborted, even if the work never ends. */
-export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  const given = signal as globalThis.AbortSignal | undefined;
-  if (!given?.aborted) return unlessAborted(work, given);
-  work.catch(() => {});
-  return Promise.reject(given.reason);
 }
 
 /** One signal of several, like `AbortSignal.any` in newer engines. */

@@ -9,9 +9,10 @@ import type {
   Response as AnyResponse,
   URL as AnyURL,
 } from "../core/globals.js";
+import { abortable } from "../exchange/produce.js";
 import { httpSource } from "./http.js";
 import { nameOf } from "./request.js";
-import { abortable, chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
+import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
 /** A file of the origin's own file system, opened by a worker: the members used here. */
 export interface SyncAccessHandle {

@@ -125,10 +125,8 @@ function findDirectory(tail: DataView, from: number, name: string): Directory {
 const decoded = (bytes: Uint8Array) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
 /** 64 bits; an impossible size if they exceed a number. */
-function wide(view: DataView, at: number): number {
-  const value = view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true);
-  return Number.isSafeInteger(value) ? value : Number.MAX_SAFE_INTEGER;
-}
+const wide = (view: DataView, at: number) =>
+  Math.min(Number(view.getBigUint64(at, true)), Number.MAX_SAFE_INTEGER);
 
 function parseDirectory(view: DataView, count: number, name: string): Member[] {
   const members: Member[] = [];
@@ -288,21 +286,19 @@ async function* inflated(raw: Chunks, what: string, signal?: AbortSignal): Chunk
   }
 }
 
-/** The CRC-32 of zip files, eight bytes at a time. */
-let tables: Int32Array[] | null = null;
+/** For the CRC-32 of zip files, eight bytes at a time: a table for each of them. */
+let tables: Int32Array | null = null;
 
-function makeTables(): Int32Array[] {
-  const made = Array.from({ length: 8 }, () => new Int32Array(256));
+function makeTables(): Int32Array {
+  const made = new Int32Array(8 * 256);
   for (let byte = 0; byte < 256; byte++) {
     let crc = byte;
     for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-    (made[0] as Int32Array)[byte] = crc;
+    made[byte] = crc;
   }
-  for (let t = 1; t < 8; t++) {
-    for (let byte = 0; byte < 256; byte++) {
-      const before = made[t - 1]?.[byte] as number;
-      (made[t] as Int32Array)[byte] = (before >>> 8) ^ (made[0]?.[before & 255] as number);
-    }
+  for (let i = 256; i < made.length; i++) {
+    const before = made[i - 256] as number;
+    made[i] = (before >>> 8) ^ (made[before & 255] as number);
   }
   return made;
 }
@@ -314,26 +310,17 @@ function makeTables(): Int32Array[] {
  */
 export function crc32(bytes: Uint8Array, before = 0): number {
   tables ??= makeTables();
-  const [t0, t1, t2, t3, t4, t5, t6, t7] = tables as [
-    Int32Array,
-    Int32Array,
-    Int32Array,
-    Int32Array, // biome-ignore format: two lines
-    Int32Array,
-    Int32Array,
-    Int32Array,
-    Int32Array,
-  ];
-  const at = (table: Int32Array, byte: number) => table[byte] as number;
+  const table = tables;
+  const at = (nth: number, byte: number) => table[256 * nth + byte] as number;
   let crc = ~before;
   let i = 0;
   for (const end = bytes.length - 7; i < end; i += 8) {
     const b = (offset: number) => bytes[i + offset] as number;
     const low = crc ^ (b(0) | (b(1) << 8) | (b(2) << 16) | (b(3) << 24));
     crc =
-      at(t7, low & 255) ^ at(t6, (low >>> 8) & 255) ^ at(t5, (low >>> 16) & 255) ^
-      at(t4, low >>> 24) ^ at(t3, b(4)) ^ at(t2, b(5)) ^ at(t1, b(6)) ^ at(t0, b(7)); // biome-ignore format: by fours
+      at(7, low & 255) ^ at(6, (low >>> 8) & 255) ^ at(5, (low >>> 16) & 255) ^ at(4, low >>> 24) ^
+      at(3, b(4)) ^ at(2, b(5)) ^ at(1, b(6)) ^ at(0, b(7)); // biome-ignore format: by fours
   }
-  for (; i < bytes.length; i++) crc = (crc >>> 8) ^ at(t0, (crc ^ (bytes[i] as number)) & 255);
+  for (; i < bytes.length; i++) crc = (crc >>> 8) ^ at(0, (crc ^ (bytes[i] as number)) & 255);
   return ~crc >>> 0;
 }

@@ -12,53 +12,8 @@ import {
 import { rowMajorStrides } from "../core/shape.js";
 import { tensorOn } from "../webgpu/buffers/buffers.js";
 import { retainSlot, slotOf } from "../webgpu/buffers/table.js";
+import type { CoreExports, PyodideHost } from "./host.js";
 import * as L from "./layout.js";
-
-/** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
-export interface CoreExports {
-  scratch(): number;
-  call(): number;
-  borrow(object: number, asked: number): number;
-  empty(ndim: number, dtype: number, flags: number): number;
-  wrap(
-    gpu: number,
-    deviceId: number,
-    ndim: number,
-    dtype: number,
-    flags: number,
-    strided: number,
-  ): number;
-  share(handle: number): number;
-  view(handle: number, ndim: number, offset: number): number;
-  pack(handle: number): number;
-  chunk(handle: number, dtype: number, first: number): number;
-  release(handle: number): number;
-  error_kind(): number;
-  error_text(): number;
-  on_drop(fn: number): void;
-  on_run(fn: number): void;
-  on_wait(fn: number): void;
-}
-
-/** The parts of Pyodide that the heap needs; host.ts makes one. */
-export interface WasmHost {
-  readonly memory: L.Memory;
-  readonly core: CoreExports;
-  /** Whether Python code may suspend the JS frames below it; see {@link WasmHost.enter}. */
-  readonly suspender: { value: unknown };
-  checkGil(): void;
-  /** Calls C as Pyodide calls Python: with the GIL, and with suspension ruled out meanwhile. */
-  enter<R>(call: (core: CoreExports) => R): R;
-  /**
-   * Lets C wait for promises.
-   *
-   * @param make - returns the WebAssembly function that C calls with the number of a promise;
-   * `syncify` is Pyodide's, which suspends its caller until a promise is settled
-   */
-  onWait(make: (syncify: (promise: unknown) => unknown) => unknown): void;
-  /** Throws the stored Python exception as one of our errors, with the PythonError as cause. */
-  fail(): never;
-}
 
 /**
  * What is asked of {@link HeapStorage.borrow}, as bits that wasm/bridge.c has, too: `IN_PLACE` forbids a
@@ -71,13 +26,13 @@ export class HeapStorage implements Storage {
   readonly guard = unclonable;
   /** Growth detaches old views, so `data` detects it. */
   readonly mayBeReplaced = false;
-  readonly host: WasmHost;
+  readonly host: PyodideHost;
   readonly memory: { readonly buffer: ArrayBufferLike };
   readonly #scratch: number;
   readonly #callAt: number;
   #call: Float64Array = new Float64Array(0);
 
-  constructor(host: WasmHost) {
+  constructor(host: PyodideHost) {
     this.host = host;
     this.memory = host.memory;
     this.#scratch = host.core.scratch() >>> 2;
@@ -88,32 +43,26 @@ export class HeapStorage implements Storage {
     return this.host.memory.buffer;
   }
 
-  /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
+  /** A tensor over the memory of a Python object. The hottest path: a closure would cost it. */
   borrow(object: number, asked = 0): ManagedTensor {
     const { host } = this;
-    const { suspender } = host;
-    host.checkGil();
-    const saved = suspender.value;
-    suspender.value = false;
+    const saved = host.begin();
     let address: number;
     try {
       address = host.core.borrow(object, asked);
     } finally {
-      suspender.value = saved;
+      host.end(saved);
     }
     return this.adopt(address);
   }
 
   release(handle: number): void {
     const { host } = this;
-    const { suspender } = host;
-    host.checkGil();
-    const saved = suspender.value;
-    suspender.value = false;
+    const saved = host.begin();
     try {
       host.core.release(handle);
     } finally {
-      suspender.value = saved;
+      host.end(saved);
     }
   }
 

@@ -6,7 +6,6 @@ import {
   tagOf,
   UnsupportedError,
 } from "../core/errors.js";
-import type { CoreExports, WasmHost } from "./heap.js";
 import { Memory, type MemorySource } from "./layout.js";
 
 /** A Python object as Pyodide hands it to JS. */
@@ -49,6 +48,32 @@ const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" |
   ...({ _check_gil: "function", PyProxy_getPtr: "function" } as const),
   ...({ addFunction: "function", _JsvPromise_Syncify: "function" } as const),
 };
+
+/** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
+export interface CoreExports {
+  scratch(): number;
+  call(): number;
+  borrow(object: number, asked: number): number;
+  empty(ndim: number, dtype: number, flags: number): number;
+  wrap(
+    gpu: number,
+    deviceId: number,
+    ndim: number,
+    dtype: number,
+    flags: number,
+    strided: number,
+  ): number;
+  share(handle: number): number;
+  view(handle: number, ndim: number, offset: number): number;
+  pack(handle: number): number;
+  chunk(handle: number, dtype: number, first: number): number;
+  release(handle: number): number;
+  error_kind(): number;
+  error_text(): number;
+  on_drop(fn: number): void;
+  on_run(fn: number): void;
+  on_wait(fn: number): void;
+}
 
 const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   scratch: 1,
@@ -97,11 +122,12 @@ export function moduleOf(pyodide: Pyodide): PyodideModule {
 }
 
 /** One Pyodide with the C core loaded. Everything that a borrow needs is looked up once, here. */
-export class PyodideHost implements WasmHost {
+export class PyodideHost {
   readonly memory: Memory;
   readonly core: CoreExports;
-  readonly suspender: { value: unknown };
-  readonly checkGil: () => void;
+  /** Whether Python code may suspend the JS frames below it. */
+  readonly #suspender: { value: unknown };
+  readonly #checkGil: () => void;
   /** Address of the Python object behind a proxy; throws for anything but a PyProxy. */
   readonly addressOf: (proxy: unknown) => number;
   readonly #module: PyodideModule;
@@ -123,8 +149,8 @@ export class PyodideHost implements WasmHost {
     const module = moduleOf(pyodide);
     this.#module = module;
     this.memory = new Memory(module);
-    this.suspender = module.validSuspender;
-    this.checkGil = module._check_gil;
+    this.#suspender = module.validSuspender;
+    this.#checkGil = module._check_gil;
     this.addressOf = module.PyProxy_getPtr;
     // Importing the module loads the side module into LDSO.
     this.#python = pyodide.pyimport("dlpack_web._core");
@@ -133,19 +159,35 @@ export class PyodideHost implements WasmHost {
     this.core.on_run(module.addFunction(onRun, "iii"));
   }
 
+  /** Calls C as Pyodide calls Python: with the GIL, and with suspension ruled out meanwhile. */
   enter<R>(call: (core: CoreExports) => R): R {
-    const { suspender } = this;
-    this.checkGil();
-    const saved = suspender.value;
-    // Python code run inside must not suspend: there are JS frames below it that cannot.
-    suspender.value = false;
+    const saved = this.begin();
     try {
       return call(this.core);
     } finally {
-      suspender.value = saved;
+      this.end(saved);
     }
   }
 
+  /** Begins a call of C, which `end` ends with the result. */
+  begin(): unknown {
+    this.#checkGil();
+    const { value } = this.#suspender;
+    // Python code run inside must not suspend: there are JS frames below it that cannot.
+    this.#suspender.value = false;
+    return value;
+  }
+
+  end(saved: unknown): void {
+    this.#suspender.value = saved;
+  }
+
+  /**
+   * Lets C wait for promises.
+   *
+   * @param make - returns the WebAssembly function that C calls with the number of a promise;
+   * `syncify` is Pyodide's, which suspends its caller until a promise is settled
+   */
   onWait(make: (syncify: (promise: unknown) => unknown) => unknown): void {
     const { addFunction, _JsvPromise_Syncify } = this.#module;
     this.core.on_wait(addFunction(make(_JsvPromise_Syncify), "ii"));
@@ -170,6 +212,7 @@ export class PyodideHost implements WasmHost {
     return this.#python._take(handle);
   }
 
+  /** Throws the stored Python exception as one of our errors, with the PythonError as cause. */
   fail(): never {
     const kind = this.enter((core) => core.error_kind());
     const text = this.#text(this.enter((core) => core.error_text()) >>> 0);

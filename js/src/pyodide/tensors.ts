@@ -37,13 +37,9 @@ export class Tensors {
 
   /** Writes a tensor's elements over those of another. */
   write(site: Site, target: Address, source: Address, convert: boolean): void {
-    const [to, from] = this.python.tensorsAt([target, source]) as [Tensor, Tensor];
-    try {
-      calledAt(site, () => to.write(from, { convert }));
-    } finally {
-      to.release();
-      from.release();
-    }
+    this.python.during(target, (to) =>
+      this.python.during(source, (from) => calledAt(site, () => to.write(from, { convert }))),
+    );
   }
 
   /** A tensor of zeros on a device, which a recorded kernel may be about to compute. */

@@ -22,7 +22,7 @@ import {
 import { copyInto } from "./copies.js";
 import { type AllocateOptions, allocate } from "./pool.js";
 import { DEFAULT_USAGE, type LiveSlot, Usage } from "./slot.js";
-import { releaseSlot, slotOf, slotOn } from "./table.js";
+import { filled, slotOf, slotOn } from "./table.js";
 
 /** Implements `Tensor.to`. */
 export function upload(tensor: ManagedTensor, gpu: GPUDevice, options: ToOptions): ManagedTensor {
@@ -49,13 +49,8 @@ export function uploadNew(
   const { size, shape } = tensor;
   const used = size * dtype.step;
   const slot = allocate(device, used, options);
-  try {
-    fill(slot, 0, Math.ceil(used), tensor, dtype);
-    return tensorOn(slot, 0, dtype, shape);
-  } catch (error) {
-    releaseSlot(slot.handle);
-    throw error;
-  }
+  filled(slot, () => fill(slot, 0, Math.ceil(used), tensor, dtype));
+  return tensorOn(slot, 0, dtype, shape);
 }
 
 /** A second reference to a tensor that is on the device already. */

@@ -120,27 +120,21 @@ export class FrameLoop {
    * never resolves the bitmap of a video that no longer shows anything.
    */
   async #picture(): Promise<Tensor | null> {
-    let found: { tensor: Tensor } | { error: unknown } | undefined;
     const { image } = this.#source;
-    takeImage(this.#device, image, this.#image, this.#scratch, "frames").then(
-      (tensor) => {
-        found = { tensor };
-        if (this.#over) {
-          tensor.release();
-          this.#dropScratch();
-        } else this.stir();
-      },
-      (error) => {
-        found = { error };
-        this.stir();
-      },
-    );
-    await this.#until(() => found !== undefined);
-    const made = found as { tensor: Tensor } | { error: unknown } | undefined;
-    if (made && "tensor" in made && !this.#over) return made.tensor;
-    if (made && "tensor" in made)
-      made.tensor.release(); // stopped meanwhile
-    else if (made && !this.#over) throw made.error;
+    const taking = takeImage(this.#device, image, this.#image, this.#scratch, "frames");
+    let isTaken = false;
+    const taken = () => {
+      isTaken = true;
+      this.stir();
+    };
+    taking.then(taken, taken);
+    await this.#until(() => isTaken);
+    if (!this.#over) return taking;
+    const drop = (tensor: Tensor) => {
+      tensor.release();
+      this.#dropScratch();
+    };
+    taking.then(drop, () => {});
     return null;
   }
 

@@ -285,12 +285,7 @@ function describe(source: ImageSource, verb: string) {
   const kind = tagOf(source).slice(8, -1);
   const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
   // An element's width is that of its box: use these instead where they exist.
-  const sizes = (source ?? {}) as {
-    [side in
-      | `${"display" | "video" | "natural"}${"Width" | "Height"}`
-      | "width"
-      | "height"]?: number;
-  };
+  const sizes = Object(source) as { readonly [side: string]: number | undefined };
   const width = sizes.displayWidth ?? sizes.videoWidth ?? sizes.naturalWidth ?? sizes.width;
   const height = sizes.displayHeight ?? sizes.videoHeight ?? sizes.naturalHeight ?? sizes.height;
   if (typeof width !== "number" || typeof height !== "number") {

@@ -2,6 +2,7 @@ import { DLPackError, ReleasedError, tagOf, UnsupportedError } from "../../core/
 import type { GPUBuffer, GPUDevice } from "../../core/globals.js";
 import type { ManagedTensor } from "../../core/managed.js";
 import { checkOptions } from "../../core/options.js";
+import { dispose } from "../../core/symbols.js";
 import { managedOf } from "../../core/tensor.js";
 import { recording } from "../buffers/checks.js";
 import { encodeCopy } from "../buffers/copies.js";
@@ -276,7 +277,7 @@ export class Batch {
     calls.forEach(release);
   }
 
-  [Symbol.dispose](): void {
+  [dispose](): void {
     this.release();
   }
 

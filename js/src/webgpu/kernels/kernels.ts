@@ -293,7 +293,7 @@ export class Kernel {
       this._device,
       validated ? { ...operation, after: [cached.validation], filters: [] } : operation,
       () => {
-        const made = cached?.group ?? this.#makeGroup(bound);
+        const made = cached?.group ?? this._group(bound);
         this.#encode(made, groups, timestampWrites, copiesOut);
         return made;
       },
@@ -322,14 +322,6 @@ export class Kernel {
 
   /** @internal */
   _group(bound: readonly Bound[]): GPUBindGroup {
-    const cached = this.#cache.over(bound);
-    if (cached) return cached.group;
-    const group = this.#makeGroup(bound);
-    this.#cache.add(group, bound);
-    return group;
-  }
-
-  #makeGroup(bound: readonly Bound[]): GPUBindGroup {
     const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
     return this._device.gpu.createBindGroup({ layout: this.#layout, entries });
   }
