@@ -50,12 +50,9 @@ export function releaseWith(owner: object, held: Tensor): void {
 }
 
 /**
- * The memory that a library's object has from us, with a hold of its own. The library's own
- * description is not enough: a view of wasm memory moves when that grows, and a buffer has lost its
- * faults.
- *
- * @param shape - the object's own by now
- * @returns undefined for memory of the library's own
+ * The memory that a library's object, of that shape by now, has from us, with a hold of its own;
+ * undefined for memory of the library's own. The library's description is not enough: a view of wasm
+ * memory moves when that grows, and a buffer has lost its faults.
  */
 export function shareOf(
   owner: object,
@@ -102,11 +99,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return place && a.byteLength === b.byteLength && classOf(a) === classOf(b);
 }
 
-/**
- * A tensor that ends a hold on a library's memory; if making it fails, the hold ends at once.
- *
- * @param release - ends the hold; called once
- */
+/** A tensor that ends a hold on a library's memory, once; if making it fails, the hold ends at once. */
 export function lending(release: () => void, make: (release: () => void) => Tensor): Tensor {
   let done = false;
   const once = () => {
@@ -125,11 +118,9 @@ export function lending(release: () => void, make: (release: () => void) => Tens
 const counted = new WeakMap<object, () => () => void>();
 
 /**
- * A hold on the memory of a library's object: what the object calls at its end, its property `key`, is
- * deferred until our holds on it have ended, too.
- *
- * @param keep - what else keeps the memory; returns what ends that
- * @returns a function that ends the hold
+ * A hold on the memory of a library's object, which the returned function ends: what the object calls
+ * at its end, its property `key`, is deferred until our holds on it have ended, too. `keep` does what
+ * else keeps the memory, and returns what ends that.
  */
 export function holdOn(value: object, key: string, keep = (): (() => void) => () => {}) {
   let add = counted.get(value);
@@ -182,10 +173,8 @@ export function makeExchangeable<V>(
 }
 
 /**
- * A value that is not the library's: a tensor of this or another copy of dlpack-web, or any object
+ * A value that is not what is needed: a tensor of this or another copy of dlpack-web, or any object
  * with the exchange protocol, is taken as it is.
- *
- * @param needed - names what the function takes
  */
 export function takeOther(x: unknown, needed: string, { copy }: TakeOptions): Tensor {
   if (isExchangeable(x)) return take(x, { copy });
@@ -247,11 +236,7 @@ export function refuseCopy(copy: boolean | undefined, why: string): void {
 
 // --- dtypes -------------------------------------------------------------------------------------------
 
-/**
- * A tensor's dtype in a library that gives a bool 4 bytes on a GPU.
- *
- * @param dtype - "bool" where the tensor of int32 holds bools
- */
+/** A tensor's dtype in a library that gives a bool 4 bytes on a GPU; "bool" for int32 that holds bools. */
 export function storedName(library: string, tensor: Tensor, dtype?: "bool"): string {
   if (tensor.device.gpu && tensor.dtype === "bool") {
     throw new UnsupportedError(
@@ -295,11 +280,7 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
   );
 }
 
-/**
- * Throws DeviceLostError for a lost device, TypeError for anything else.
- *
- * @returns the device's name, for messages
- */
+/** The name of a device; throws DeviceLostError for a lost one, TypeError for anything else. */
 export async function checkUsable(gpu: GPUDevice): Promise<string> {
   const device = register(gpu);
   await null; // a device that was lost before it was registered reports it by now
@@ -325,9 +306,8 @@ export function inTurn<R>(library: object, task: () => Promise<R>): Promise<R> {
 }
 
 /**
- * Runs `start`, which asks for an adapter and that for a device, and lets it get `device`.
- *
- * @throws DeviceError if it did not ask
+ * Runs `start`, which asks for an adapter and that for a device, and lets it get `device`; throws
+ * DeviceError if it did not ask.
  */
 export async function withDevice(
   library: string,
@@ -351,11 +331,7 @@ export async function withDevice(
   }
 }
 
-/**
- * From now on `requestAdapter` gives what `answer` makes of its adapter.
- *
- * @returns ends that
- */
+/** Lets `requestAdapter` give what `answer` makes of its adapter, until the returned function is called. */
 export function answering(
   answer: (adapter: GPUAdapter | null, options?: GPURequestAdapterOptions) => GPUAdapter | null,
 ): () => void {

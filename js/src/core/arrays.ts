@@ -34,10 +34,7 @@ export class ArrayStorage implements Storage {
   readonly #release: (() => void) | undefined;
   #holds = 1;
 
-  /**
-   * @param source - a typed array, or memory whose `buffer` is read again for every use
-   * @param release - called once, when the last tensor over it was released
-   */
+  /** Over a typed array, or memory whose `buffer` is read again for every use. Calls `release` once. */
   constructor(source: Moving, release?: () => void) {
     this.mayBeReplaced = !ArrayBuffer.isView(source);
     // A view is not kept: in debug mode, reading its `buffer` later would count as the user's.

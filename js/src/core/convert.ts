@@ -26,11 +26,7 @@ export function misfitOf(from: DType, to: DType): string {
   return "shape and dtype must be the same";
 }
 
-/**
- * Throws UnsupportedError unless elements of `from` may become elements of `to`.
- *
- * @param what - names the tensor in the message
- */
+/** Throws UnsupportedError, which names `what`, unless elements of `from` may become elements of `to`. */
 export function checkConversion(from: DType, to: DType, what: string): void {
   if (canConvert(from, to)) return;
   throw new UnsupportedError(

@@ -155,9 +155,8 @@ export const dtypes: readonly DType[] = [...byName.values()].filter(
 );
 
 /**
- * The dtype of a name; throws UnsupportedError listing the names that exist.
- *
- * @param padded - whether elements of less than a byte have one each
+ * The dtype of a name, `padded` if elements of less than a byte have one each; throws UnsupportedError
+ * listing the names that exist.
  */
 export function dtypeNamed(name: string, padded = false): DType {
   const known = unpadded(name);
@@ -201,11 +200,7 @@ function meantBy(given: string): string | undefined {
   return size < 0 ? undefined : `float${16 << size}`;
 }
 
-/**
- * The dtype for the four bytes of a `DLDataType` that the C core let pass.
- *
- * @param flags - IS_SUBBYTE_TYPE_PADDED for sub-byte dtypes that are
- */
+/** The dtype for the four bytes of a `DLDataType`, and its flags, that the C core let pass. */
 export function dtypePacked(packed: number, flags = 0): DType {
   const key = packed >>> 0;
   const lanes = key >>> 16;
@@ -216,10 +211,7 @@ export function dtypePacked(packed: number, flags = 0): DType {
   return enter({ byName, byPacked }, name, key, lane.View, flags);
 }
 
-/**
- * The dtype for a foreign `DLDataType`; undefined if DLPack has none, or the numbers are out of
- * range.
- */
+/** The dtype for a foreign `DLDataType`; undefined if DLPack has none, or numbers are out of range. */
 export function dtypeOfTriple(
   code: unknown,
   bits: unknown,

@@ -80,10 +80,8 @@ export function gather(
 }
 
 /**
- * Copies packed elements. In the last byte only their own bits are written: the others may be a
- * neighbour's.
- *
- * @param count - bytes of the elements; not whole where they end within one
+ * Copies packed elements of `count` bytes, not whole where they end within one: there only their own
+ * bits are written, as the others may be a neighbour's.
  */
 export function putBytes(target: Uint8Array, source: Uint8Array, count: number): void {
   const whole = Math.floor(count);

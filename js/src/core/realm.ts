@@ -26,10 +26,8 @@ function realm(): Realm {
 }
 
 /**
- * State that all copies of this library in one page or worker share: a notebook may load it twice
- * (from the wheel and from npm), and both must agree on devices and GPU handles.
- *
- * @param make - makes the part if no copy has made it
+ * State that all copies of this library in one page or worker share, made by the first: a notebook may
+ * load it twice (from the wheel and from npm), and both must agree on devices and GPU handles.
  */
 export function shared<T>(part: string, make: () => T): T {
   const { parts } = realm();

@@ -15,11 +15,7 @@ interface Shown {
   toString(): string;
 }
 
-/**
- * A tensor as consoles show it.
- *
- * @param inspect - the console's own text of an array
- */
+/** A tensor as consoles show it; `inspect` gives the console's own text of an array. */
 export function shown(tensor: Shown, inspect: (value: unknown) => string | undefined): string {
   const name = tensor.toString();
   if (tensor.released) return `${name} (released)`;
@@ -35,10 +31,8 @@ export function shown(tensor: Shown, inspect: (value: unknown) => string | undef
 }
 
 /**
- * The elements of a CPU tensor as NumPy prints them: rows below each other, and of a large tensor
- * `edge` elements of both ends of each axis. Throws where `at()` does.
- *
- * @param width - of the text before them, by which further rows are indented
+ * The elements of a CPU tensor as NumPy prints them: rows below each other, indented by `width`, and of
+ * a large tensor `edge` elements of both ends of each axis. Throws where `at()` does.
  */
 function elementsOf(tensor: Shown, width: number): string {
   const { shape, size } = tensor;

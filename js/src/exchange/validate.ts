@@ -8,11 +8,7 @@ import type { Exchange } from "./types.js";
 /** The fields of an exchange, each read once and checked. */
 export type Checked = ReturnType<typeof check>;
 
-/**
- * The minor version.
- *
- * @throws UnsupportedError for another major version, of which nothing else may be touched
- */
+/** The minor version; throws for another major one, of which nothing else may be touched. */
 export function checkVersion(exchange: Exchange): number {
   if (typeof exchange !== "object" || exchange === null) {
     throw new UnsupportedError(`an exchange must be an object, not ${textOf(exchange)}`);
@@ -35,8 +31,7 @@ function functionOf<F>(field: string, given: F): F {
 
 /**
  * The fields of an exchange, each read once: a getter or Proxy may return another value next time.
- *
- * @throws UnsupportedError naming the wrong field
+ * Throws UnsupportedError naming a wrong one.
  */
 export function check(exchange: Exchange, minor: number) {
   const { device, dtype, strides, byteOffset, data, capacity, flags } = exchange;

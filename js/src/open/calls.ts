@@ -19,10 +19,8 @@ export class Files {
   constructor(private readonly python: Python) {}
 
   /**
-   * Opens a file: `promise` resolves to a Tensor or a TensorFile; release() releases it, then or
-   * later; before, it ends the loading.
-   *
-   * @param deviceId - -1: to Python's memory
+   * Opens a file to a device, or with -1 to Python's memory: `promise` resolves to a Tensor or a
+   * TensorFile; release() releases it, then or later; before, it ends the loading.
    */
   open(source: OpenSource, deviceId: DeviceId, options: OpenOptions, progress?: Progress) {
     return resultOf((signal) =>

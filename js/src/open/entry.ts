@@ -79,9 +79,8 @@ const GZIP = [0x1f, 0x8b, 8];
 const RAW = 'if these are the elements, give the format "raw"';
 
 /**
- * Describes what is in place of a file of tensors; undefined if it is nothing known.
- *
- * @param contentType - the server's; trusted if it is that of a web page
+ * Describes what is in place of a file of tensors; undefined if it is nothing known. The server's
+ * `contentType` is trusted if it is that of a web page.
  */
 export function detectWrongFile(
   head: Uint8Array,

@@ -34,10 +34,8 @@ export class Joint {
   }
 
   /**
-   * Whether an answer from `place` on may be read; if not, a request from the new `place` is
-   * needed.
-   *
-   * @param validator - its strong validator, or null
+   * Whether an answer from `place` on with that strong validator may be read; if not, a request from
+   * the new `place` is needed.
    */
   accepts(validator: string | null): boolean {
     if (this.at === this.start) {

@@ -13,10 +13,8 @@ export function checkText(text: string, what: string): void {
 
 /**
  * Parses an object of unambiguous JSON into its pairs, in the text's order: no duplicate keys, of
- * which readers take the first or the last, and only plain integers, as readers round other numbers
- * differently.
- *
- * @param numbers - the form of those that are allowed
+ * which readers take the first or the last, and `numbers` of one form, by default plain integers, as
+ * readers round others differently.
  */
 export function strictJSON(
   text: string,

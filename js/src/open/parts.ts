@@ -64,9 +64,8 @@ export interface Plan {
 }
 
 /**
- * The part of a tensor that ranges select.
- *
- * @throws RangeError, TypeError as `tensor.slice`; UnsupportedError for elements of less than a byte
+ * The part of a tensor that ranges select; throws as `tensor.slice`, and UnsupportedError for elements
+ * of less than a byte.
  */
 export function partOf(whole: Described, given: Ranges, what: string): Part {
   const { type, shape: extents, columns } = whole;
@@ -111,11 +110,8 @@ export function partOf(whole: Described, given: Ranges, what: string): Part {
 }
 
 /**
- * The blocks that cost least, of at least one byte.
- *
- * @param remote - whether they are requests, of which there may be only some
- * @param whole - whether any number of bytes may be read for them
- * @param most - how many there may be
+ * The blocks that cost least, of at least one byte, and `most` of them at most. If `remote`, they are
+ * requests, for which only with `whole` any number of bytes may be read.
  */
 export function planOf(
   { axes, nbytes }: Part,

@@ -49,11 +49,7 @@ export class Reader {
   #turn: Promise<unknown> = Promise.resolve();
   closed = false;
 
-  /**
-   * Takes over the source, and the cursor after the header.
-   *
-   * @param cursor - the position in a source that cannot be read from any position
-   */
+  /** Takes over a source and, if that cannot be read from any position, the cursor after the header. */
   constructor(
     readonly source: Source,
     private cursor: Cursor | null = null,
@@ -322,9 +318,8 @@ class SharedReads {
   ) {}
 
   /**
-   * The bytes of a range; null: no other range is near, so that the caller reads it chunk by chunk.
-   *
-   * @param eager - never null
+   * The bytes of a range; null, unless `eager`: no other range is near, so the caller reads it chunk by
+   * chunk.
    */
   take(
     start: number,

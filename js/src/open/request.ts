@@ -45,11 +45,7 @@ export function nameOf(url: string): string {
   return cut(url.replace(/[?#].*$/s, ""), 500);
 }
 
-/**
- * Asks for bytes from `start` up to `end`.
- *
- * @param again - bypasses the cache, which may have an incomplete answer
- */
+/** Asks for bytes from `start` up to `end`; `again` without the cache, which may have a part of them. */
 export async function ask(
   url: string,
   start: number,
@@ -196,10 +192,8 @@ function unreachable(url: string, { headers }: FetchOptions, error: unknown): Br
 }
 
 /**
- * The bytes of an answer from `at` on, as many as its headers say.
- *
- * @param most - their latest end, if no header says it
- * @throws UnsupportedError for more; Broken for less
+ * The bytes of an answer from `at` on, as many as its headers say, or else up to `most`. Throws
+ * UnsupportedError for more, Broken for less.
  */
 export async function* bytesOf(
   answer: Answer,

@@ -34,9 +34,8 @@ export class Retries {
   }
 
   /**
-   * Waits before each retry, twice as long each time, whatever came in between.
-   *
-   * @throws the error, unless it is temporary; DLPackError after too many tries
+   * Waits before each retry, twice as long each time, whatever came in between. Throws the error, unless
+   * it is temporary, and DLPackError after too many tries.
    */
   async again(error: unknown, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();

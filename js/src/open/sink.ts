@@ -49,11 +49,7 @@ export function memorySink(
   };
 }
 
-/**
- * Memory that grows, for an unknown number of bytes.
- *
- * @param shape - null: one axis, of all elements
- */
+/** Memory that grows, for an unknown number of bytes; without a shape they are one axis. */
 export function growingSink(
   shape: readonly number[] | null,
   type: DType,

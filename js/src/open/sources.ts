@@ -41,9 +41,8 @@ const MOST = 1 << 29;
 const CHUNK = 4 << 20;
 
 /**
- * @internal The source for a user's argument; TypeError for anything else.
- *
- * @param isPart - whether only some of the bytes of a file of that name are needed
+ * @internal The source for a user's argument; TypeError for anything else. `isPart` says whether only
+ * some of the bytes of a file of that name are needed.
  */
 export async function sourceOf(
   given: OpenSource,

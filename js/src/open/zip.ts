@@ -303,11 +303,7 @@ function makeTables(): Int32Array {
   return made;
 }
 
-/**
- * The CRC of bytes after earlier ones.
- *
- * @param before - the CRC of the earlier bytes; 0 if there are none
- */
+/** The CRC of bytes after earlier ones, whose CRC is `before`. */
 export function crc32(bytes: Uint8Array, before = 0): number {
   tables ??= makeTables();
   const table = tables;

@@ -94,10 +94,8 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
 };
 
 /**
- * The Emscripten module of a Pyodide.
- *
- * @throws UnsupportedError for a version that is too old, or lacks what is needed; TypeError for what is
- * no Pyodide
+ * The Emscripten module of a Pyodide; throws UnsupportedError for a version that is too old, or lacks
+ * what is needed, TypeError for what is no Pyodide.
  */
 export function moduleOf(pyodide: Pyodide): PyodideModule {
   const version = pyodide?.version;
@@ -183,10 +181,8 @@ export class PyodideHost {
   }
 
   /**
-   * Lets C wait for promises.
-   *
-   * @param make - returns the WebAssembly function that C calls with the number of a promise;
-   * `syncify` is Pyodide's, which suspends its caller until a promise is settled
+   * Lets C wait for promises: `make` returns the WebAssembly function that C calls with the number of a
+   * promise, and `syncify` is Pyodide's, which suspends its caller until a promise is settled.
    */
   onWait(make: (syncify: (promise: unknown) => unknown) => unknown): void {
     const { addFunction, _JsvPromise_Syncify } = this.#module;

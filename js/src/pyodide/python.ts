@@ -65,11 +65,7 @@ export class Python {
     return releasing(this.tensorAt(address), (tensor) => use(tensor));
   }
 
-  /**
-   * The number with which Python waits for a promise.
-   *
-   * @param handle - returns what Python gets; not called if an interrupt ends its wait
-   */
+  /** The number with which Python waits for a promise; see {@link Waits.add}. */
   wait(promise: Promise<unknown>, handle?: () => Handle): Wait {
     return this.waits.add(promise, handle);
   }

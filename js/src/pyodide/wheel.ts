@@ -10,10 +10,8 @@ import { type Pyodide, SERVED } from "./host.js";
 const OURS = "dlpack_web";
 
 /**
- * The bytes of the wheel at `given`, or else of the one in the npm package.
- *
- * @param name - the module in Python that it has
- * @throws DLPackError saying what was found instead, and what to do
+ * The bytes of the wheel of a Python module at `given`, or else of the one in the npm package; throws
+ * DLPackError saying what was found instead, and what to do.
  */
 export async function findWheel(
   given: string | AnyURL | undefined,
@@ -141,10 +139,8 @@ export function checkABI(pyodide: Pyodide): void {
 }
 
 /**
- * Installs a wheel.
- *
- * @returns a function that uninstalls it, imported modules included
- * @throws DLPackError if it cannot be unpacked
+ * Installs a wheel; the returned function uninstalls it, imported modules included. Throws DLPackError
+ * if it cannot be unpacked.
  */
 export function install(pyodide: Pyodide, wheel: Uint8Array, name: string = OURS): () => void {
   const extractDir = withModule(pyodide, "site", (site) => {

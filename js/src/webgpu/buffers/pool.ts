@@ -14,9 +14,7 @@ const IDLE_MS = 10_000;
 
 /**
  * Whether an idle buffer is presumably valid. If no error scope watched its creation, or foreign
- * code has had it, any later error of the device may mean that it is invalid.
- *
- * @param now - errors of the device by now
+ * code has had it, any later error of the device, which has so many by `now`, may mean that it is not.
  */
 export function isReusable(buffer: BufferRecord, now: number): boolean {
   const { creation, writes, exposed, errors } = buffer;
@@ -123,11 +121,7 @@ export interface AllocateOptions {
   zeros?: boolean;
 }
 
-/**
- * A slot over a buffer that {@link obtain} gives. The device works.
- *
- * @param used - bytes of the elements, which may end within one
- */
+/** A slot over a buffer that {@link obtain} gives, for elements of `used` bytes, which may end within one. */
 export function allocate(
   device: DeviceRecord,
   used: number,

@@ -45,9 +45,8 @@ export interface Pool {
   created: number;
   readonly reused: number;
   /**
-   * An idle buffer of exactly this size, with its old contents; undefined if there is none.
-   *
-   * @param errors - errors of the device so far: buffers that may be affected are destroyed
+   * An idle buffer of exactly this size, with its old contents; undefined if there is none. Buffers that
+   * the errors of the device so far may have affected are destroyed.
    */
   take(size: number, origin: Origin, errors: number): BufferRecord | undefined;
   /**
@@ -175,10 +174,8 @@ export function count(
 export type Pipeline = GPUAnyPipeline;
 
 /**
- * A pipeline of our own shaders, compiled once. An error of its use may be its fault: then clear
- * `pipelines`.
- *
- * @param key - differs for each pipeline: without `make`, the WGSL of a compute pipeline
+ * A pipeline of our own shaders, compiled once for each `key`: without `make`, the WGSL of a compute
+ * pipeline. An error of its use may be its fault: then clear `pipelines`.
  */
 export function pipelineOf<P extends Pipeline>(
   { gpu, pipelines }: DeviceRecord,

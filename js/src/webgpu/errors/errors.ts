@@ -97,11 +97,7 @@ export function currentSite(): number | undefined {
 /** Where outcomes are collected while a block runs; see {@link collecting}. */
 let collector: Outcome[] | null = null;
 
-/**
- * Runs WebGPU calls and stores their errors with the bytes that they write.
- *
- * @returns the result of `calls`, and the outcome; null if nothing can go wrong
- */
+/** Runs WebGPU calls and stores their errors with the bytes that they write; null if none can come. */
 export function operate<R>(
   device: DeviceRecord,
   operation: Operation,
@@ -206,11 +202,7 @@ export function unseen(error: unknown): void {
   again.get(error as Error)?.();
 }
 
-/**
- * Throws the first error of several jobs.
- *
- * @param isSeen - whether somebody sees it; nobody sees the others
- */
+/** Throws the first error of several jobs. Nobody sees the others, nor that one unless `isSeen`. */
 export function throwFirst(found: readonly PromiseSettledResult<unknown>[], isSeen = true): void {
   const reasons = found.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
   for (const reason of reasons) if (!isSeen || reason !== reasons[0]) unseen(reason);
@@ -285,11 +277,8 @@ export function reported(fault: Fault): Error {
 const READ = 1;
 
 /**
- * Maps a buffer for reading, after what was done to it.
- *
- * @param bytes - from its start on
- * @param made - pending outcomes of making it
- * @throws the error of one of `outcomes`; DeviceLostError; DeviceError
+ * Maps the first bytes of a buffer for reading, after what was done to it. Throws the error of one of
+ * `outcomes`, or of having `made` it; DeviceLostError; DeviceError.
  */
 export async function mapAfter(
   device: DeviceRecord,

@@ -19,9 +19,8 @@ import {
 const BUFFER = Symbol.for("dlpack-web.buffer");
 
 /**
- * The `fault` of an exchange of some elements, which may be called while their tensor is held.
- *
- * @throws the fault of the elements, if they have one by now; DeviceLostError
+ * The `fault` of an exchange of some elements, which may be called while their tensor is held. Throws the
+ * fault that they have by now; DeviceLostError.
  */
 export function faultOf(device: DeviceRecord, extent: Extent): () => Promise<Error | null> | null {
   checkAlive(device);
@@ -61,11 +60,9 @@ function isReport(outcome: Outcome): outcome is Reported {
 }
 
 /**
- * The elements of an imported tensor also have the fault that their producer reports. Copies of
- * this library are not asked: they share the buffer's record, and asking would mark a fault as
+ * The elements of an imported tensor also have the fault that their producer reports, or throws. Copies
+ * of this library are not asked: they share the buffer's record, and asking would mark a fault as
  * reported that no read has raised.
- *
- * @throws what `fault` throws
  */
 export function joinFault(device: DeviceRecord, extent: Extent, fault: () => unknown): void {
   if ((fault as { [BUFFER]?: unknown })[BUFFER] === extent.buffer) return;

@@ -37,9 +37,8 @@ export interface Frames extends AsyncIterableIterator<Tensor> {
 }
 
 /**
- * The source for a caller's argument; UnsupportedError if it cannot be one.
- *
- * @param wasOver - whether it was a video at its end already, which may be played again
+ * The source for a caller's argument, which `wasOver` if it was a video at its end, and may be played
+ * again; UnsupportedError if it cannot be one.
  */
 export function sourceOf(given: FrameSource, wasOver: boolean, listener: Listener): Source {
   const kind = tagOf(given).slice(8, -1);

@@ -6,10 +6,8 @@ import type { Outcome } from "../errors/record.js";
 import type { BoundTensor } from "../kernels/arguments.js";
 
 /**
- * Writes a texture's pixels into a bound tensor of uint8 or float32 with 3 or 4 channels.
- *
- * @param what - names the operation in messages
- * @param make - the texture; its errors are the operation's
+ * Writes the pixels of the texture that `make` returns into a bound tensor of uint8 or float32 with 3 or
+ * 4 channels. Messages name the operation `what`.
  */
 export function pull(
   device: DeviceRecord,
@@ -38,14 +36,9 @@ export function pull(
 }
 
 /**
- * Draws a bound tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size: by a render pass,
- * which takes the format that a canvas is shown in. Firefox 153 crashes with other formats, and few
- * devices let shaders store to it.
- *
- * @param what - names the operation in messages
- * @param make - the texture; its errors are the operation's
- * @param format - of the texture
- * @param premultiplied - as canvases show it
+ * Draws a bound tensor of uint8 or float32 with 1, 3 or 4 channels on the texture of its size that `make`
+ * returns: by a render pass, which takes the format that a canvas is shown in. Firefox 153 crashes with
+ * other formats, and few devices let shaders store to it. Canvases show premultiplied colours.
  */
 export function paint(
   device: DeviceRecord,

@@ -78,10 +78,8 @@ export interface Prepared {
 }
 
 /**
- * Checks the arguments and counts of a call, and copies what cannot be bound.
- *
- * @param uniformOf - the buffer of a number, if the call runs before any other of the kernel; else each
- * number has one of its own
+ * Checks the arguments and counts of a call, and copies what cannot be bound. `uniformOf` gives the
+ * buffer of a number if the call runs before any other of the kernel; else each has one of its own.
  */
 export function prepare(
   { _device: device, _label: label, _shader: shader, _check: check }: Callee,

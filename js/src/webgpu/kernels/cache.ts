@@ -121,9 +121,7 @@ export class CallCache {
 
 /**
  * Whether a run cannot fail, but with the work on what it reads and writes, and with the run that was
- * watched.
- *
- * @param now - errors of the device by now; -1: a run may not follow one whose outcome is pending
+ * watched. The device has so many errors by `now`; -1: it may not follow a run whose outcome is pending.
  */
 export function isValidated({ validation, errors, bytes }: CachedGroup, now: number): boolean {
   if (validation === null || validation.fault) return false;

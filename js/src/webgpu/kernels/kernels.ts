@@ -186,11 +186,7 @@ export class Kernel {
     if (!key || !this._again(key, given)) this._run(given, counts, key, timestampWrites);
   }
 
-  /**
-   * @internal The same, of lists that are ours: the checked way.
-   *
-   * @param key - that of the call, for {@link _again}; absent if the kernel takes other arguments
-   */
+  /** @internal The checked way, of lists that are ours; without `key` {@link _again} does not find it. */
   _run(
     args: readonly Given[],
     workgroups: RunOptions["workgroups"],
@@ -214,10 +210,8 @@ export class Kernel {
   }
 
   /**
-   * @internal Runs a cached call again, if it cannot fail; its numbers are asked for.
-   *
-   * @param key - has that of the call from `at` on
-   * @returns whether it ran: else it takes the checked way
+   * @internal Runs the cached call whose key begins at `at`, if it cannot fail, and returns whether it
+   * ran: else it takes the checked way. Its numbers are asked for.
    */
   _again(key: ArrayLike<number>, args: Pick<readonly unknown[], "at">, at = 0): boolean {
     if (recording.batch !== null || this._device.lost !== null) return false;

@@ -315,9 +315,8 @@ function* declarations(wgsl: string): Generator<Declaration> {
 }
 
 /**
- * The bindings of a shader, and the workgroup size of an entry point.
- *
- * @throws TypeError for immediates, which not all browsers have
+ * The bindings of a shader, and the workgroup size of an entry point; throws TypeError for immediates,
+ * which not all browsers have.
  */
 export function parseShader(wgsl: string, entry: string): Shader {
   const source = new Source();
