@@ -3,7 +3,7 @@
 import type { GPUDevice } from "../core/globals.js";
 import { realDevice } from "../webgpu/device/device.js";
 import { requestDevice } from "../webgpu/device/request.js";
-import { type Jax, deviceOf as jaxDevice, useDevice as useJax } from "./jax.js";
+import { type Jax, useDevice as useJax } from "./jax.js";
 import { type LiteRT, useDevice as useLiteRT } from "./litert.js";
 import { type Ort, useDevice as useOrt } from "./ort.js";
 import { type Tf, useDevice as useTfjs } from "./tfjs.js";
@@ -58,10 +58,13 @@ export async function shareDevice(
 }
 
 async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice | undefined> {
-  return (
-    (jax && jaxDevice(jax)) ??
-    tf?.engine().registry?.webgpu?.device ??
-    three?.backend.device ??
-    realDevice<GPUDevice | undefined>(await ort?.env.webgpu?.device)
-  );
+  let device: GPUDevice | undefined;
+  try {
+    device = jax?.getWebGPUDevice();
+  } catch {
+    // It has not started.
+  }
+  device ??= tf?.engine().registry?.webgpu?.device;
+  device ??= three?.backend.device ?? undefined;
+  return device ?? realDevice<GPUDevice | undefined>(await ort?.env.webgpu?.device);
 }

@@ -66,8 +66,7 @@ export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
   });
 }
 
-/** The device of jax-js, once it has started. */
-export function deviceOf(jax: Jax): GPUDevice | undefined {
+function deviceOf(jax: Jax): GPUDevice | undefined {
   try {
     return jax.getWebGPUDevice();
   } catch {

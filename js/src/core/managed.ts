@@ -46,16 +46,8 @@ export interface Storage {
   bytes(tensor: ManagedTensor): ArrayBufferLike;
   /** A second hold on the same memory. */
   share(tensor: ManagedTensor): number;
-  /**
-   * The same memory as another tensor: its element 0 is `offset` elements from this one's. Absent if
-   * it only needs a second hold.
-   */
-  view?(
-    tensor: ManagedTensor,
-    shape: readonly number[],
-    strides: readonly number[] | null,
-    offset: number,
-  ): Place;
+  /** The place of a view of a tensor. Absent if that only needs a second hold. */
+  view?(tensor: ManagedTensor, layout: Layout): Place;
   /** A fresh, row-major, aligned copy in the same kind of memory. */
   pack(tensor: ManagedTensor): Place;
   /** The buffer, if it has no other elements and no other holds. */
@@ -237,7 +229,8 @@ export class ManagedTensor {
       );
     }
     const start = this.start + offset * dtype.step;
-    const place = storage.view?.(this, dims, steps, offset);
+    const layout = { shape: dims, strides: steps ?? rowMajorStrides(dims), offset };
+    const place = storage.view?.(this, layout);
     return this.at(place ?? { storage, handle: storage.share(this), start }, dims, steps, readOnly);
   }
 

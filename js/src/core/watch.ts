@@ -35,12 +35,6 @@ export function watchOver(tensor: ManagedTensor): void {
   tensor.watch(quiet);
 }
 
-const native = (name: "buffer" | "byteOffset"): (() => unknown) =>
-  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), name)
-    ?.get as () => unknown;
-const bufferOf = native("buffer");
-const offsetOf = native("byteOffset");
-
 let bufferReported = false;
 
 /**
@@ -53,15 +47,15 @@ export function watchForWholeBuffers(): void {
 }
 
 function watch(view: ArrayBufferView): void {
-  if (bufferReported || view.byteLength === view.buffer.byteLength) return;
+  const { buffer, byteOffset, byteLength } = view;
+  if (bufferReported || byteLength === buffer.byteLength) return;
   let placed = false;
   Object.defineProperties(view, {
     buffer: {
       get(): ArrayBufferLike {
-        const buffer = bufferOf.call(view) as ArrayBufferLike;
         const { stack = "" } = new Error();
         queueMicrotask(() => {
-          if (!placed && !bufferReported) warn(view.byteLength, buffer.byteLength, stack);
+          if (!placed && !bufferReported) warn(byteLength, buffer.byteLength, stack);
           placed = false;
         });
         return buffer;
@@ -70,7 +64,7 @@ function watch(view: ArrayBufferView): void {
     byteOffset: {
       get(): number {
         placed = true;
-        return offsetOf.call(view) as number;
+        return byteOffset;
       },
     },
   });

@@ -1,7 +1,6 @@
 import { concat } from "../core/bytes.js";
-import type { AbortSignal } from "../core/globals.js";
 import { malformed } from "./entry.js";
-import { type Chunks, LinkedSignal, type Source } from "./source.js";
+import { type Chunks, LinkedSignal, type Signals, type Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
@@ -18,8 +17,8 @@ export class Cursor {
     this.#chunks = chunks;
   }
 
-  static at(source: Source, start: number, end?: number, signal?: AbortSignal): Cursor {
-    const linked = new LinkedSignal([signal]);
+  static at(source: Source, start: number, end?: number, ...signals: Signals): Cursor {
+    const linked = new LinkedSignal(...signals);
     return new Cursor(source.name, start, source.read(start, end, linked.signal), linked);
   }
 
@@ -99,7 +98,6 @@ export class Cursor {
   /** Releases its source. */
   async close(): Promise<void> {
     this.#left = NOTHING;
-    this.linked?.stop();
     await this.#chunks.return();
   }
 

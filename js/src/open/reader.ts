@@ -98,15 +98,15 @@ export class Reader {
       for (const entry of entries) yield await this.load(entry, whatIs(entry), options);
       return;
     }
-    const linked = new LinkedSignal([this.#closing.signal, options.signal]);
-    const cursor = Cursor.at(this.source, first.start, last.start + last.nbytes, linked.signal);
+    const { signal } = this.#closing;
+    const end = last.start + last.nbytes;
+    const cursor = Cursor.at(this.source, first.start, end, signal, options.signal);
     try {
       for (const entry of entries) {
         this.check();
         yield await this.#load(entry, whatIs(entry), options, cursor);
       }
     } finally {
-      linked.stop();
       await cursor.close();
     }
   }
@@ -123,9 +123,11 @@ export class Reader {
     const part = options.part === undefined ? null : partOf(entry, options.part, what);
     const { type, shape, columns } = part?.loaded ?? entry;
     const { nbytes } = part ?? entry;
-    const linked = new LinkedSignal([this.#closing.signal, options.signal]);
+    const linked = new LinkedSignal(this.#closing.signal, options.signal);
     const { signal } = linked;
     let cursor: Cursor | null = null;
+    // Loads take turns with the file's cursor: this one has it until it is done.
+    const stop = () => this.cursor?.abort(signal.reason);
     try {
       signal.throwIfAborted();
       let chunks: Chunks;
@@ -137,7 +139,10 @@ export class Reader {
       } else {
         const plan = part && this.#planOfAll(part, entry, what, options);
         cursor = shared ?? this.#cursorFor(entry, what, signal);
-        if (cursor === this.cursor && cursor.position === 0) await this.#checkHead(cursor);
+        if (cursor === this.cursor) {
+          signal.addEventListener("abort", stop);
+          if (cursor.position === 0) await this.#checkHead(cursor);
+        }
         chunks = elementsIn(cursor, entry, plan, what, signal);
       }
       const coming = { what, type, shape, columns, total: nbytes };
@@ -151,7 +156,7 @@ export class Reader {
       linked.abort(reason); // blocks that were requested for later
       throw reason;
     } finally {
-      linked.stop();
+      signal.removeEventListener("abort", stop);
       if (cursor !== shared && cursor !== this.cursor) await cursor?.close();
       this.#leave();
     }
@@ -240,10 +245,7 @@ export class Reader {
       this.#restart();
     }
     this.cursor ??= Cursor.at(source, 0);
-    const cursor = this.cursor;
-    // Loads take turns with it: this one has it until it is done.
-    (signal as unknown as EventTarget).addEventListener("abort", () => cursor.abort(signal.reason));
-    return cursor;
+    return this.cursor;
   }
 }
 
@@ -358,14 +360,11 @@ class SharedReads {
   }
 
   async #share(group: readonly Wanted[], start: number, end: number): Promise<void> {
-    const ended = new AbortController();
-    const linked = new LinkedSignal([this.closing, ended.signal]);
+    const cursor = Cursor.at(this.source, start, end, this.closing);
     const given = () => {
-      if (group.every(({ signal }) => signal.aborted)) ended.abort(group[0]?.signal.reason);
+      if (group.every(({ signal }) => signal.aborted)) cursor.abort(group[0]?.signal.reason);
     };
-    const targets = group.map(({ signal }) => signal as unknown as EventTarget);
-    for (const target of targets) target.addEventListener("abort", given);
-    const cursor = Cursor.at(this.source, start, end, linked.signal);
+    for (const { signal } of group) signal.addEventListener("abort", given);
     try {
       const bytes = await cursor.take(end - start, "the elements of tensors");
       for (const { start: from, end: to, resolve } of group) {
@@ -374,8 +373,7 @@ class SharedReads {
     } catch (error) {
       for (const { reject } of group) reject(error);
     } finally {
-      linked.stop();
-      for (const target of targets) target.removeEventListener("abort", given);
+      for (const { signal } of group) signal.removeEventListener("abort", given);
       await cursor.close();
     }
   }

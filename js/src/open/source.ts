@@ -110,32 +110,19 @@ export async function* chunksOf(stream: ReadableStream, signal?: AbortSignal): C
   }
 }
 
-/** One signal of several, like `AbortSignal.any` in newer engines. */
+export type Signals = readonly (AbortSignal | undefined)[];
+
+/** A signal that is aborted with others, and by its owner. */
 export class LinkedSignal {
   readonly #controller = new AbortController();
-  readonly #ends: (() => void)[] = [];
+  readonly signal: AbortSignal;
 
-  constructor(signals: readonly (AbortSignal | undefined)[]) {
-    for (const each of signals) {
-      if (each === undefined) continue;
-      const abort = () => this.#controller.abort(each.reason);
-      if (each.aborted) abort();
-      const target = each as unknown as EventTarget;
-      target.addEventListener("abort", abort);
-      this.#ends.push(() => target.removeEventListener("abort", abort));
-    }
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+  constructor(...signals: Signals) {
+    const given = signals.filter((each) => each !== undefined) as globalThis.AbortSignal[];
+    this.signal = globalThis.AbortSignal.any([this.#controller.signal, ...given]);
   }
 
   abort(reason: unknown): void {
     this.#controller.abort(reason);
-  }
-
-  /** Stops listening to the signals. */
-  stop(): void {
-    for (const end of this.#ends) end();
   }
 }

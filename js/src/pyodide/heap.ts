@@ -9,7 +9,7 @@ import {
   type Storage,
   unclonable,
 } from "../core/managed.js";
-import { rowMajorStrides } from "../core/shape.js";
+import type { Layout } from "../core/views.js";
 import { tensorOn } from "../webgpu/buffers/buffers.js";
 import { retainSlot, slotOf } from "../webgpu/buffers/table.js";
 import type { CoreExports, PyodideHost } from "./host.js";
@@ -70,13 +70,8 @@ export class HeapStorage implements Storage {
     return this.#handleAt(this.host.enter((core) => core.share(tensor.handle)));
   }
 
-  view(
-    tensor: ManagedTensor,
-    shape: readonly number[],
-    strides: readonly number[] | null,
-    offset: number,
-  ): Place {
-    this.#writeScratch(shape, strides ?? rowMajorStrides(shape), 0);
+  view(tensor: ManagedTensor, { shape, strides, offset }: Layout): Place {
+    this.#writeScratch(shape, strides, 0);
     const call = (core: CoreExports) => core.view(tensor.handle, shape.length, offset);
     return this.#placeAt(this.host.enter(call));
   }

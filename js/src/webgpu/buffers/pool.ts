@@ -121,7 +121,7 @@ export interface AllocateOptions {
   zeros?: boolean;
 }
 
-/** A slot over a buffer that {@link obtain} gives, for elements of `used` bytes, which may end within one. */
+/** A slot over a buffer that {@link obtain} gives: elements of `used` bytes, which may end within one. */
 export function allocate(
   device: DeviceRecord,
   used: number,

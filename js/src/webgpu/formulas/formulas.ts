@@ -41,7 +41,7 @@ export interface Source {
 const AROUND = new RegExp(`^[${BLANKS}]+|[${BLANKS}]+$`, "g");
 const PARAM = new RegExp(`^(raw[${BLANKS}]+)?(\\w+)[${BLANKS}]+([A-Za-z_]\\w*)$`);
 
-/** The parameters of "f32 x, f32 k" and of the outputs; throws RangeError for others, and reserved names. */
+/** The parameters of "f32 x, f32 k" and of the outputs; throws RangeError for others, as reserved names. */
 export function parse(inputs: unknown, outputs: unknown, reserved = ""): [Param[], Param[]] {
   const [ins, outs] = [params(inputs, reserved, false), params(outputs, reserved, true)];
   if (outs.length === 0) throw new RangeError('there is no output parameter, such as "f32 y"');
