@@ -193,8 +193,8 @@ int dlw_is_extension(const struct ArrowSchema *schema) {
 }
 
 /* Axes of arrow.fixed_shape_tensor, of which a list is one in row-major order: axis i
- * is axis order[i] of the shape. Python reads and checks what its metadata says of
- * both. */
+ * is axis order[i] of the shape. Python reads what its metadata says of both, and says
+ * what is wrong with it; no element outside of the list is addressed, whatever it returns. */
 static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
                         PyObject *axes_of, arrow_type *type) {
   text json;
@@ -212,11 +212,15 @@ static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
       dlw_parse_dims(order, numbers) >= 0) {
     count = dlw_parse_dims(shape, type->shape + first);
   }
+  int64_t size = 1;
+  uint64_t seen = 0;
   for (int32_t i = 0; i < count; i++) {
-    if (numbers[i] < 0 || numbers[i] >= count) count = -1;
+    if (numbers[i] >= 0 && numbers[i] < count) seen |= (uint64_t)1 << numbers[i];
+    int64_t extent = type->shape[first + i];
+    if (extent < 0 || __builtin_mul_overflow(size, extent, &size)) size = -1;
   }
   Py_DECREF(axes);
-  if (count < 0) {
+  if (count < 0 || size != width || seen != ((uint64_t)1 << count) - 1) {
     if (!PyErr_Occurred()) PyErr_BadInternalCall();
     return -1;
   }

@@ -28,6 +28,7 @@ from arrow_forge import (
 )
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 LETTERS = {
     "int8": b"c",
@@ -372,6 +373,26 @@ class TestExtensions:
         with pytest.raises(BufferError, match=said):
             dlw.from_arrow(producer)
         assert producer.released == {"schema": 2, "array": 2, "stream": 0}
+
+    @pytest.mark.parametrize(
+        "axes",
+        [
+            ((5, 5), (0, 1)),
+            ((-4, -6), (0, 1)),
+            ((1 << 62, 1 << 62, 24), (0, 1, 2)),
+            ((4, 6), (0, 0)),
+            ((4, 6), (0, 2)),
+            ((4, 6), (-1, 0)),
+            ((4, 6), (0,)),
+            ((1,) * 63, tuple(range(63))),
+        ],
+    )
+    def test_axes_that_cannot_be_address_nothing(self, axes):
+        producer = Forged(tensor_type(b'{"shape":[4,6]}'), self.TWO)
+        with pytest.raises(SystemError):
+            _core._from_arrow_array(
+                *producer.__arrow_c_array__(), None, lambda *_: axes
+            )
 
     def test_metadata_that_cannot_be(self):
         tensor = extension(b"arrow.fixed_shape_tensor", b'{"shape":[6]}')
