@@ -194,7 +194,8 @@ int dlw_is_extension(const struct ArrowSchema *schema) {
 
 /* Axes of arrow.fixed_shape_tensor, of which a list is one in row-major order: axis i
  * is axis order[i] of the shape. Python reads what its metadata says of both, and says
- * what is wrong with it; no element outside of the list is addressed, whatever it returns. */
+ * what is wrong with it; whatever it returns, no element outside of the list is
+ * addressed. */
 static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
                         PyObject *axes_of, arrow_type *type) {
   text json;
