@@ -4,12 +4,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { random as randomFrom } from "../random.mjs";
 import { archiveOf, saved } from "./made_files.mjs";
-import { failing, give as giveBytes, origin, rangeOf, serve } from "./server.mjs";
+import { failing, give as giveBytes, origin, serve } from "./server.mjs";
 
 const { models: MODELS } = JSON.parse(
   readFileSync(new URL("../../../build/vectors.json", import.meta.url), "utf8"),
@@ -297,105 +296,6 @@ test("a server without ranges is refused, or read whole if asked", async () => {
   // The body of a response is read anyway.
   const response = await fetch(npy.url);
   assert.equal((await listOf(open(response, part))).values[1], 256_001);
-});
-
-/** Answers with a Content-Range whose start, end and size are others by so many bytes. */
-const saying =
-  (...by) =>
-  (request, response, file) => {
-    const [start, end] = rangeOf(request, file.bytes);
-    const range = `bytes ${start + by[0]}-${end - 1 + by[1]}/${file.bytes.length + by[2]}`;
-    give(request, response, file, { "content-range": range, etag: undefined });
-  };
-
-for (const [what, answer, name, message] of [
-  ["another range", saying(ROW, ROW, 0), "UnsupportedError", /was asked for .* says that it sends/],
-  ["a range of another length", saying(0, -1, 0), "UnsupportedError", /says that it sends/],
-  ["another size", saying(0, 0, 1), "UnsupportedError", /changed while it was read \(size/],
-  [
-    "a changed ETag",
-    (request, response, file) => give(request, response, file, { etag: '"2"' }),
-    "UnsupportedError",
-    /changed while it was read \(etag/,
-  ],
-  ["no ranges any more", whole, "UnsupportedError", /no longer supports ranges/],
-  [
-    "a short body",
-    (request, response, file) => {
-      const [start, end] = rangeOf(request, file.bytes);
-      response.writeHead(206, {
-        "content-range": `bytes ${start}-${end - 1}/${file.bytes.length}`,
-        "content-length": end - start,
-      });
-      const short = file.bytes.subarray(start, start + 100);
-      response.write(short, () => setImmediate(() => response.socket.destroy()));
-    },
-    "DLPackError",
-    /could not be read/,
-  ],
-  [
-    "a body that is too long",
-    (request, response, file) => {
-      const headers = { "content-length": undefined, "content-range": undefined };
-      give(request, response, file, headers, file.bytes);
-    },
-    "UnsupportedError",
-    /more than the \d+ bytes/,
-  ],
-  [
-    "gzip",
-    (request, response, file) => {
-      const [start, end] = rangeOf(request, file.bytes);
-      const body = gzipSync(file.bytes.subarray(start, end));
-      const headers = { "content-encoding": "gzip", "content-length": body.length };
-      give(request, response, file, headers, body);
-    },
-    "UnsupportedError",
-    /compressed \(Content-Encoding: gzip\)/,
-  ],
-  [
-    "an error",
-    (_, response) => void response.writeHead(500).end(),
-    "DLPackError",
-    /could not be read, after 1 try: .*500/,
-  ],
-]) {
-  test(`a server that sends ${what} gives no part`, async () => {
-    const file = served("w.safetensors", WEIGHTS);
-    const opened = await open(file.url, { retries: 0 });
-    file.answer = answer;
-    const parts = [[[7, 9]], [[9, 12]], [[0, null, 900]]].map((part) => opened.load("w", { part }));
-    for (const each of parts) each.catch(() => {});
-    for (const each of parts) await fails(each, name, message);
-    // One alone is read chunk by chunk.
-    await fails(opened.load("w", { part: [[3, 700]] }), name, message);
-    file.answer = give;
-    assert.equal((await listOf(opened.load("w", { part: [3] }))).values[0], 3 * COLUMNS);
-    opened.close();
-  });
-}
-
-test("a server that hides Content-Range, and one that sends less at a time", async () => {
-  const hiding = served("w.safetensors", WEIGHTS, (request, response, file) =>
-    give(request, response, file, { "content-range": undefined }),
-  );
-  const opened = await open(hiding.url);
-  assert.deepEqual(hiding.asked.splice(0), ["bytes=0-131071", "bytes=0-"]);
-  assert.equal((await listOf(opened.load("w", { part: [3] }))).values[0], 3 * COLUMNS);
-  opened.close();
-  const slow = served("w.safetensors", WEIGHTS, (request, response, file) => {
-    const [start, end] = rangeOf(request, file.bytes);
-    const last = Math.min(end, start + 5000);
-    const headers = {
-      "content-range": `bytes ${start}-${last - 1}/${file.bytes.length}`,
-      "content-length": last - start,
-    };
-    give(request, response, file, headers, file.bytes.subarray(start, last));
-  });
-  const little = await open(slow.url);
-  const { values } = await listOf(little.load("w", { part: [[0, 40]] }));
-  assert.ok(values.every((value, i) => value === i));
-  little.close();
 });
 
 test("a header that is longer than the first answer is asked for exactly", async () => {

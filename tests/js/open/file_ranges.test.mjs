@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
 import { archiveOf, saved } from "./made_files.mjs";
-import { failing, give, origin, pausesOf, present, rangeOf, serve } from "./server.mjs";
+import { failing, give, origin, pausesOf, rangeOf, serve } from "./server.mjs";
 
 const COUNT = 300_000;
 /** What answers, by a test's name, and the Range headers that it was asked with. */
@@ -70,23 +70,6 @@ test("tensors are read by their ranges alone", async () => {
   assert.equal(liveTensors(), LIVE);
 });
 
-test("a server without ranges is asked from the start again where a tensor is past it", async () => {
-  for (const length of [SAFETENSORS.length, undefined]) {
-    const { url, asked } = served(`plain, ${length}`, (_, response) => {
-      response.writeHead(200, present({ "content-length": length }));
-      response.end(SAFETENSORS);
-    });
-    const opened = await open(url);
-    for (const name of ["b", "a", "a"]) {
-      const tensor = await opened.get(name);
-      assert.equal(tensor.data[0], name === "a" ? 0 : COUNT / 2);
-      tensor.release();
-    }
-    assert.equal(asked.length, 3);
-    opened.close();
-  }
-});
-
 /** An archive with one array, stored. */
 async function npz() {
   return archiveOf([["a.npy", await saved(Float32Array.of(1, 2, 3))]], true);
@@ -135,137 +118,6 @@ test("tries are counted from the last byte that came, and each waits longer", as
 
 const RAW = new Uint8Array(numbers.buffer);
 const raw = { dtype: "uint32" };
-/** What a server says of what it sends, and whether it can be right where it sends another thing. */
-const SAYS = {
-  "all that it can": {},
-  "no Content-Length": { "content-length": undefined },
-  "no Content-Range": { "content-range": undefined },
-  nothing: { "content-range": undefined, "content-length": undefined },
-};
-
-for (const [what, says] of Object.entries(SAYS)) {
-  /** Answers with some bytes of a file, whatever was asked for. */
-  const answer = (request, response, bytes, from, to, more = {}) => {
-    const [start, end] = rangeOf(request, bytes);
-    const headers = {
-      ...more,
-      "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
-      "content-length": to - from,
-      ...says,
-    };
-    response.writeHead(206, present(headers));
-    response.end(bytes.subarray(from, to));
-  };
-  const right = (bytes) => (request, response) =>
-    answer(request, response, bytes, ...rangeOf(request, bytes));
-
-  test(`a server that says ${what} reads right`, async () => {
-    const { url, asked } = served(`right, ${what}`, right(SAFETENSORS));
-    const opened = await open(url);
-    const b = await opened.get("b");
-    assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
-    b.release();
-    const most = "content-length" in says ? 3 : 2;
-    assert.ok(asked.length <= most, `${asked}`);
-    let next = 0;
-    for await (const [, tensor] of opened) {
-      assert.ok(tensor.data.every((value) => value === next++));
-      tensor.release();
-    }
-    opened.close();
-    await isWhole(open(served(`npy, ${what}`, right(NPY)).url));
-    const rows = served(`raw, ${what}`, right(RAW));
-    await isWhole(open(rows.url, raw));
-    assert.ok(rows.asked.length <= ("content-range" in says ? 2 : 1), `${rows.asked}`);
-  });
-
-  test(`the whole file in place of a range, with ${what}`, async () => {
-    const { url, asked } = served(`whole, ${what}`, (request, response) => {
-      answer(request, response, SAFETENSORS, 0, SAFETENSORS.length);
-    });
-    const opened = await open(url);
-    const wrong = new RegExp(
-      `^${origin}/whole.*(sends more than|says that it sends .*${SAFETENSORS.length})`,
-    );
-    for (const name of ["b", "a"]) await fails(opened.get(name), "UnsupportedError", wrong);
-    await fails(
-      (async () => {
-        for await (const [name, tensor] of opened) {
-          tensor.release();
-          throw new Error(`${name} was handed out`); // before its bytes were counted
-        }
-      })(),
-      "UnsupportedError",
-      wrong,
-    );
-    assert.ok(asked.length <= 5, `${asked}`);
-    opened.close();
-  });
-
-  test(`a byte more than the range, with ${what}`, async () => {
-    const { url } = served(`more, ${what}`, (request, response, time) => {
-      const [start, end] = rangeOf(request, SAFETENSORS);
-      answer(request, response, SAFETENSORS, start, time === 1 ? end : end + 1);
-    });
-    const opened = await open(url);
-    const wrong = /more than|says that it sends/;
-    await fails(opened.get("a"), "UnsupportedError", wrong);
-    opened.close();
-  });
-
-  test(`all of it again where it broke off, with ${what}`, async () => {
-    const etag = { etag: '"1"' }; // without, it is asked for all of it again
-    const { url } = served(`again, ${what}`, (request, response, time) => {
-      if (time === 1) return cut(request, response, NPY, 200_000, etag);
-      answer(request, response, NPY, 0, NPY.length, etag);
-    });
-    await fails(open(url), "UnsupportedError", /more than|says that it sends|broke off/);
-    const rows = served(`raw again, ${what}`, (request, response, time) => {
-      if (time === 1) return cut(request, response, RAW, 200_000, etag);
-      answer(request, response, RAW, 0, RAW.length, etag);
-    });
-    await fails(open(rows.url, raw), "UnsupportedError", /more than|says that it sends|broke off/);
-  });
-
-  test(`parts of 100 kB, with ${what}`, async () => {
-    const inParts = (bytes, total) => (request, response) => {
-      const [start, end] = rangeOf(request, bytes);
-      const stop = Math.min(start + 100_000, end);
-      const headers = {
-        "content-range": `bytes ${start}-${stop - 1}/${total ?? bytes.length}`,
-        "content-length": stop - start,
-        etag: '"1"',
-        ...says,
-      };
-      response.writeHead(206, present(headers));
-      response.end(bytes.subarray(start, stop));
-    };
-    const { url, asked } = served(`parts, ${what}`, inParts(NPY));
-    const rows = served(`raw parts, ${what}`, inParts(RAW));
-    const unknown = served(`unknown, ${what}`, inParts(RAW, "*"));
-    const several = served(`several parts, ${what}`, inParts(SAFETENSORS));
-    if ("content-range" in says) {
-      // Where the file ends cannot be known, but that this is no end can be.
-      const hides = /(cut off|ends after|sent in parts).*(Content-Range|needs \d+ more)/;
-      for (const [address, options] of [[url], [rows.url, raw], [unknown.url, raw]])
-        await fails(open(address, options), "UnsupportedError", /Access-Control-Expose-Headers/);
-      if (says["content-length"] !== undefined || !("content-length" in says))
-        await fails(open(several.url), "UnsupportedError", hides);
-      return;
-    }
-    await isWhole(open(url, { retries: 0 }));
-    assert.equal(asked.length, Math.ceil(NPY.length / 100_000), "each at once, and once");
-    assert.equal(asked[1].startsWith("bytes=100000-"), true);
-    await isWhole(open(rows.url, { ...raw, retries: 0 }));
-    await isWhole(open(unknown.url, { ...raw, retries: 0 }));
-    const opened = await open(several.url, { retries: 0 });
-    const b = await opened.get("b");
-    assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
-    b.release();
-    opened.close();
-  });
-}
-
 test("more than was asked for, which the headers say", async () => {
   const { url } = served("more", (request, response) => {
     const [start] = rangeOf(request, SAFETENSORS);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { open } from "../../../js/dist/open/index.js";
 import { archiveOf, saved } from "./made_files.mjs";
 import { failing, origin, pausesOf, present, rangeOf, serve } from "./server.mjs";
@@ -14,6 +15,7 @@ const FILES = {
   npy: await saved(numbers),
   safetensors: await saved(halves),
   npz: await archive(),
+  raw: new Uint8Array(numbers.buffer),
 };
 const fails = failing();
 
@@ -42,6 +44,13 @@ function answer(request, response, file, says) {
   const [start, wanted] = ranges ? rangeOf(request, bytes) : [0, size];
   const end = Math.min(wanted, start + most);
   const facts = { start, end: size - 1, size, more: size + 1 };
+  Object.assign(facts, { last: end - 1, before: end - 2, next: start + 4 });
+  const sends = {
+    whole: () => bytes,
+    longer: () => bytes.subarray(start, end + 1),
+    gzip: () => gzipSync(bytes.subarray(start, end)),
+  };
+  const body = sends[says.body]?.() ?? bytes.subarray(start, end);
   const headers = Object.entries(says.headers ?? {}).map(([name, text]) => [
     name,
     text?.replace(/\{(\w+)\}/g, (_, fact) => facts[fact]),
@@ -49,22 +58,29 @@ function answer(request, response, file, says) {
   response.writeHead(
     status,
     present({
-      "content-length": end - start,
+      "content-length": body.length,
+      "content-encoding": says.body === "gzip" ? "gzip" : undefined,
       "content-range": ranges ? `bytes ${start}-${end - 1}/${size}` : undefined,
       etag: '"1"',
       ...Object.fromEntries(headers),
     }),
   );
-  if (cut === undefined) return response.end(bytes.subarray(start, end));
-  response.write(bytes.subarray(start, Math.min(start + cut, end)), () => {
+  if (cut === undefined) return response.end(body);
+  response.write(body.subarray(0, cut), () => {
     setImmediate(() => response.socket.destroy());
   });
 }
 
-async function read(url, options) {
+async function read(url, part, options) {
   const opened = await open(url, options);
   try {
-    if (options.format === "npy") {
+    if (part) {
+      const tensor = await opened.load("a", { part: [part] });
+      assert.deepEqual(tensor.data, halves.a.subarray(...part));
+      tensor.release();
+      return;
+    }
+    if (options.format === "npy" || options.format === "raw") {
       assert.deepEqual([opened.dtype, opened.shape, opened.data], ["uint32", [300_000], numbers]);
       return;
     }
@@ -88,7 +104,8 @@ for (const row of ROWS) {
       const { file: format = "npy" } = row;
       const url = `${origin}/${encodeURIComponent(row.name)}`;
       const pauses = await pausesOf(async () => {
-        const reading = read(url, { format, retries });
+        const dtype = format === "raw" ? "uint32" : undefined;
+        const reading = read(url, row.part, { format, retries, dtype });
         const message = row.error?.replace("{origin}", origin);
         await (row.error
           ? fails(reading, "DLPackError|UnsupportedError", new RegExp(message))

@@ -119,10 +119,6 @@ def test_a_server_without_ranges(site, headers):
         opened(url, part=np.s_[3:7])
     with opened(url, part=np.s_[3:7], whole=True) as part:
         assert part.numpy().tolist() == [3, 4, 5, 6]
-    with opened(site("plain", SAFETENSORS, headers, **options)) as file:
-        for each in ("b", "a", "b"):
-            assert (file[each].numpy() == HALVES[each]).all()
-    assert len(site.asked["plain"]) == 1, "it is kept"
 
 
 def test_scattered_parts(site):
@@ -206,33 +202,6 @@ def test_redirects(site):
             opened(site("round", to(where)))
 
 
-def test_a_file_that_changes_between_loads(site):
-    etag = {"ETag": '"1"'}
-    with opened(site("m.safetensors", lambda h: h.give(SAFETENSORS, etag))) as file:
-        file["a"].release()
-        etag["ETag"] = '"2"'
-        with fails('etag: "1", then "2"'):
-            _ = file["b"]
-
-
-def test_the_whole_file_in_place_of_a_range(site):
-    for headers, message in (
-        ({}, "says that it sends"),
-        ({"Content-Length": None}, "sends more than the"),
-    ):
-
-        def answer(h, headers=headers):
-            if h.time == 1:
-                return h.give(SAFETENSORS)
-            length = {"Content-Length": str(len(SAFETENSORS))} | headers
-            return h.give(SAFETENSORS, STRONG | length, body=SAFETENSORS)
-
-        with opened(site("lies.safetensors", answer)) as file:
-            for name in "ba":
-                with fails(message):
-                    _ = file[name]
-
-
 def test_ranges_without_a_length(site, monkeypatch):
     monkeypatch.setattr(remote, "_UNCOUNTED", 100_000)
     hidden = STRONG | {"Content-Length": None}
@@ -241,14 +210,6 @@ def test_ranges_without_a_length(site, monkeypatch):
             "a.npy", lambda h: h.give(NPY, hidden, cut=300_000 if h.time == 1 else None)
         )
     )
-
-
-@pytest.mark.parametrize("headers", [STRONG, {}])
-def test_parts_of_fewer_bytes(site, headers):
-    whole(site("parts", NPY, headers, most=100_000))
-    first, second = site.asked["parts"][:2]
-    place = 100_000 if headers else 100_000 - 2048
-    assert (first, second) == ("bytes=0-", f"bytes={place}-{len(NPY) - 1}")
 
 
 def test_what_servers_send_in_place_of_a_file(site):

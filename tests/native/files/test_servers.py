@@ -3,10 +3,12 @@
 A row: what a server answers, one after the other, the last one for ever: `ranges` (false: it has none), `status`,
 `headers` in place of its own (null: left out; {start}, {end}, {size} and {more} of its range and its file), `cut` (it
 breaks off after so many bytes), `most` (it sends no more), `keep` (so much of the file is there), `other` (the byte
-there, true: the last one, is another), `closes` (unanswered). `file`: of which kind, .npy if it says none. Then what
-is read is right, or fails with `error`; `asked`: the ranges, or how many; `paced`: no more often than by the tries.
-only: in one language."""
+there, true: the last one, is another), `closes` (unanswered), `body` (the whole file, a byte more than it was asked for,
+or gzip). {last} is the last byte that it sends, {before} the one before, {next} the second element. `file`: of which
+kind, .npy if it says none; `part`: of these elements. Then what is read is right, or fails with `error`; `asked`: the
+ranges, or how many; `paced`: no more often than by the tries. only: in one language."""
 
+import gzip
 import json
 import re
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import settle
+from conftest import run, settle
 from tensor_files import archive_of, npy_of, opened, saved
 
 import dlpack_web as dlw
@@ -33,6 +35,7 @@ FILES = {
     "npy": npy_of(NUMBERS),
     "safetensors": saved(HALVES),
     "npz": archive_of(HALVES),
+    "raw": NUMBERS.tobytes(),
 }
 ROWS = json.loads((Path(__file__).parents[2] / "files/servers.json").read_text("utf-8"))
 
@@ -55,8 +58,15 @@ def answer(handler, data, says):
     data = bytearray(data[: says.get("keep")])
     if (at := says.get("other")) is not None:
         data[-1 if at is True else at] ^= 1
-    start, last = handler.wanted(data)[0], len(data) - 1
-    facts = {"start": start, "end": last, "size": len(data), "more": len(data) + 1}
+    start, end = handler.wanted(data) if says.get("ranges", True) else (0, len(data))
+    end = min(end, start + says.get("most", end))
+    facts = {"start": start, "end": len(data) - 1, "size": len(data)}
+    facts |= {
+        "more": len(data) + 1,
+        "last": end - 1,
+        "before": end - 2,
+        "next": start + 4,
+    }
     headers = {
         name.title(): text and text.format(**facts)
         for name, text in says.get("headers", {}).items()
@@ -64,12 +74,23 @@ def answer(handler, data, says):
     options = {
         key: says[key] for key in says.keys() & {"ranges", "status", "cut", "most"}
     }
+    if kind := says.get("body"):
+        part = bytes(data[start:end])
+        bodies = {"whole": bytes(data), "longer": bytes(data[start : end + 1])}
+        options["body"] = body = (bodies | {"gzip": gzip.compress(part)})[kind]
+        headers = {"Content-Length": str(len(body))} | headers
+        if kind == "gzip":
+            headers["Content-Encoding"] = "gzip"
     handler.give(bytes(data), {"Etag": STRONG["ETag"]} | headers, **options)
 
 
-def read(url, kind):
-    with opened(url, format=kind) as found:
-        if kind == "npy":
+def read(url, kind, part):
+    raw = {"dtype": "uint32"} if kind == "raw" else {}
+    with opened(url, format=kind, **raw) as found:
+        if part:
+            with run(found.get_slice("a")[slice(*part)].load()) as tensor:
+                assert (tensor.numpy() == HALVES["a"][slice(*part)]).all()
+        elif kind in ("npy", "raw"):
             assert (found.numpy() == NUMBERS).all()
         else:
             for name in ("b", "a", "b"):
@@ -81,14 +102,14 @@ def test_a_server(site, row):
     if row.get("only") == "js":
         return
     kind, answers = row.get("file", "npy"), row["answers"]
-    data, name = FILES[kind], urllib.parse.quote(row["name"])
+    data, name, part = FILES[kind], urllib.parse.quote(row["name"]), row.get("part")
     url = site(name, lambda h: answer(h, data, answers[min(h.time, len(answers)) - 1]))
     if "error" in row:
         error = row["error"].replace("{origin}", re.escape(site.origin))
         with pytest.raises(BufferError, match=error):
-            read(url, kind)
+            read(url, kind, part)
     else:
-        read(url, kind)
+        read(url, kind, part)
     asked = site.asked[name]
     if "paced" in row:
         assert 5 <= len(asked) <= 65
