@@ -145,7 +145,7 @@ def code_of(text):
         if isinstance(node, wheels.Definition | ast.Module):
             if ast.get_docstring(node) is not None:
                 del node.body[0]
-            if [ast.unparse(each) for each in node.body] == ["..."]:
+            if len(node.body) == 1 and ast.unparse(node.body[0]) == "...":
                 node.body = []
         for name in ("col_offset", "end_col_offset", "end_lineno"):
             if hasattr(node, name):

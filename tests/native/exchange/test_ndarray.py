@@ -84,16 +84,16 @@ print(dlw.from_dlpack(shared).read_only)
 
 
 @needs_new_numpy
-@pytest.mark.parametrize("home", ["numpy._core", "numpy.core"])
 @pytest.mark.parametrize(
-    ("abi", "known"),
+    ("home", "abi", "known"),
     [
-        (0x1000009, True),
-        (0x2000000, True),
-        (0x1000008, False),
-        (0x2000001, False),
-        (0x3000000, False),
-        (0, False),
+        ("numpy.core", 0x1000009, True),
+        ("numpy._core", 0x2000000, True),
+        ("numpy.core", 0x1000008, False),
+        ("numpy._core", 0x1000009, True),
+        ("numpy._core", 0x2000001, False),
+        ("numpy._core", 0x3000000, False),
+        ("numpy._core", 0, False),
     ],
 )
 def test_arrays_of_an_unknown_abi_are_not_looked_into(host_python, home, abi, known):
