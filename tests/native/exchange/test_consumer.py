@@ -211,17 +211,6 @@ def test_last_holder_keeps_the_pending_exception(consumer, unraisable, flavour, 
     assert producer.deleted == 1
 
 
-@IMPORTS
-def test_legacy_capsule_keeps_the_pending_exception(consumer, unraisable, make):
-    array = np.ones(5, np.float32)
-    references = sys.getrefcount(array)
-    with make(array) as tensor:
-        last = [tensor.__dlpack__()]
-    with pytest.raises(KeyError, match="pending"):
-        consumer.drop_pending(last)
-    assert sys.getrefcount(array) == references
-
-
 # --- no memory for objects ------------------------------------------------------------
 
 

@@ -35,22 +35,6 @@ def test_tensor_keeps_the_array_alive(make, kind):
     assert alive() is None
 
 
-@pytest.mark.parametrize(
-    "export",
-    [np.asarray, np.from_dlpack, memoryview, lambda t: t.__dlpack__(), dlw.from_dlpack],
-    ids=["asarray", "np.from_dlpack", "memoryview", "capsule", "dlw.from_dlpack"],
-)
-def test_exports_outlive_the_tensor(export):
-    array = np.arange(6.0).view(Array)
-    alive = weakref.ref(array)
-    with dlw.from_dlpack(array) as tensor:
-        exported = export(tensor)
-    del array, tensor
-    assert alive() is not None
-    del exported
-    assert alive() is None
-
-
 FACTS = "shape strides dtype device byte_offset padded read_only _dtype _owner"
 FACTS = [attrgetter(name) for name in FACTS.split()]
 USES = [
@@ -124,16 +108,6 @@ def test_many_threads_share_and_release(host_python):
 
     in_threads(work, range(8))
     assert sums == [999.0] * 4000
-
-
-def test_tensor_of_a_tensor_is_one_more_hold(array):
-    tensor = dlw.from_dlpack(array)
-    before = dlw.live_tensors()
-    with dlw.from_dlpack(tensor) as again, dlw.from_dlpack(tensor, copy=False) as third:
-        assert dlw.live_tensors() == before + 2
-        tensor.release()
-        assert np.shares_memory(again.numpy(), array)
-        assert np.shares_memory(third.numpy(), array)
 
 
 CHAINS = {
