@@ -10,7 +10,8 @@ import "../nothing_leaks.mjs";
 function fakeGPU() {
   const made = loggedDevice();
   made.gpu.queue.copyExternalImageToTexture = ({ source }) => {
-    if (source.gone) throw Object.assign(new Error("no picture"), { name: "OperationError" });
+    const { gone: name } = source;
+    if (name) throw Object.assign(new Error("no picture"), { name });
   };
   return made;
 }
@@ -138,6 +139,9 @@ test("a video gives each picture once, and counts those that were skipped", asyn
   assert.equal(video.asked.size, 0);
 });
 
+/** The name of the error for a picture that was there before. */
+const lost = "OperationError";
+
 test("pictures that are gone are waited for, and thirty in a row are an error", async () => {
   const { gpu } = fakeGPU();
   const video = fakeVideo();
@@ -151,27 +155,44 @@ test("pictures that are gone are waited for, and thirty in a row are an error", 
   };
   const first = frames.next();
   await soon();
-  await show(29, true);
-  await show(1, false);
+  await show(29, lost);
+  await show(1);
   assert.equal((await first).done, false);
   const second = frames.next(); // counted from 0 again
   await soon();
-  await show(29, true);
-  await show(1, false);
+  await show(29, lost);
+  await show(1);
   assert.equal((await second).done, false);
   const third = frames.next();
   third.catch(() => {});
   await soon();
-  await show(30, true);
+  await show(30, lost);
   await assert.rejects(third, { name: "UnsupportedError", message: /no picture/ });
   assert.deepEqual(await frames.next(), { done: true, value: undefined });
+  // What is refused for another reason is not asked for again.
+  const other = webgpu.frames(video, { device: gpu });
+  const refused = other.next();
+  refused.catch(() => {});
+  await soon();
+  await show(1, "SecurityError");
+  await assert.rejects(refused, { name: "UnsupportedError", message: /no picture/ });
 });
 
 test("an error of a canvas is thrown at once, and ends it", async () => {
   const { gpu } = fakeGPU();
-  const canvas = { [Symbol.toStringTag]: "HTMLCanvasElement", width: 2, height: 2, gone: true };
+  let tries = 0;
+  const canvas = {
+    [Symbol.toStringTag]: "HTMLCanvasElement",
+    width: 2,
+    height: 2,
+    get gone() {
+      tries++;
+      return lost;
+    },
+  };
   const frames = webgpu.frames(canvas, { device: gpu });
   await assert.rejects(frames.next(), { name: "UnsupportedError", message: /no picture/ });
+  assert.equal(tries, 1);
   assert.equal((await frames.next()).done, true);
 });
 
@@ -191,6 +212,16 @@ test("abort and a lost device end a wait with their reasons", async () => {
   await soon();
   log.lose();
   await assert.rejects(pending, { name: "DeviceLostError", message: /unplugged/ });
+});
+
+test("a device that is lost between two frames ends the next one, and the loop", async () => {
+  const { gpu, log } = fakeGPU();
+  const frames = webgpu.frames(picture(), { device: gpu });
+  await frames.next();
+  log.lose();
+  await gpu.lost;
+  await assert.rejects(frames.next(), { name: "DeviceLostError", message: /unplugged/ });
+  assert.equal((await frames.next()).done, true);
 });
 
 test("a loop ends with break, and its last frame with it", async () => {

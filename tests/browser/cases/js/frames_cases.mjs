@@ -163,47 +163,6 @@ export async function a_hidden_tab_has_no_frames_and_it_goes_on_afterwards(conte
   source.stop();
 }
 
-export async function a_picture_that_is_lost_is_left_out(context) {
-  const { device, frames } = await gpu(context);
-  const { queue } = device;
-  if (!queue.copyExternalImageToTexture) throw new Skip("the queue takes no images here");
-  const painted = canvasOf();
-  if (!painted.canvas.captureStream) throw new Skip("canvases make no streams here");
-  const stop = moving(painted);
-  const [track] = painted.canvas.captureStream(60).getVideoTracks();
-  let [losses, tries] = [0, 0];
-  let name = "OperationError";
-  queue.copyExternalImageToTexture = (...args) => {
-    tries++;
-    if (losses-- > 0) throw new DOMException("it has no back resource", name);
-    return Object.getPrototypeOf(queue).copyExternalImageToTexture.apply(queue, args);
-  };
-  const refused = async (source, count) => {
-    [losses, tries] = [count, 0];
-    const next = soon(frames(source, { device }).next());
-    await throws(() => next, "UnsupportedError", /no back resource/);
-    equal(tries, count);
-  };
-  try {
-    const found = frames(track, { device });
-    // Of 30 losses in a row: on a busy machine the browser loses a picture itself.
-    for (const count of [0, 27, 27]) {
-      losses = count;
-      equal((await soon(found.next())).value.shape, [HEIGHT, WIDTH, 4]);
-      equal(losses < 0, true, "losses are counted from the last frame on");
-    }
-    found.stop();
-    await refused(track, 30);
-    await refused(painted.canvas, 1);
-    name = "SecurityError";
-    await refused(track, 1);
-  } finally {
-    delete queue.copyExternalImageToTexture;
-  }
-  stop();
-  track.stop();
-}
-
 export async function a_track_gives_its_pictures_and_ends_the_loop_with_it(context) {
   const { device, frames } = await gpu(context);
   const painted = canvasOf();
@@ -251,22 +210,6 @@ async function* soonEach(frames) {
     }
   } finally {
     frames.stop();
-  }
-}
-
-export async function the_loss_of_the_device_is_told(context) {
-  const { frames, requestDevice } = context.library.webgpu;
-  for (const waits of [true, false]) {
-    const device = await requestDevice();
-    const source = waits ? document.createElement("video") : canvasOf().canvas;
-    const found = frames(source, { device });
-    if (!waits) await found.next();
-    const next = found.next();
-    if (!waits) await next;
-    device.destroy();
-    const later = waits ? next : device.lost.then(() => found.next());
-    await throws(() => soon(later), "DeviceLostError", /is lost/);
-    equal(await found.next(), { done: true });
   }
 }
 
