@@ -1,4 +1,3 @@
-// More than 500 lines: one suite, whose tests share their fixtures.
 // Files behind URLs, and what servers do to them besides what is in tests/files/servers.json. The servers are
 // real ones, of this process.
 import assert from "node:assert/strict";
