@@ -9,7 +9,8 @@ export let origin;
 
 /** `answer(request, response)` is called with each request. */
 export function serve(answer) {
-  const server = createServer(answer);
+  // A loaded machine takes longer than the 5 s after which Node ends idle connections.
+  const server = createServer({ keepAliveTimeout: 60_000 }, answer);
   before(async () => {
     await new Promise((done) => server.listen(0, "127.0.0.1", done));
     origin = `http://127.0.0.1:${server.address().port}`;
