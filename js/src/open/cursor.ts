@@ -1,6 +1,6 @@
 import { concat } from "../core/bytes.js";
 import { malformed } from "./entry.js";
-import { type Chunks, LinkedSignal, type Signals, type Source } from "./source.js";
+import { anyOf, type Chunks, type Signals, type Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
@@ -12,14 +12,15 @@ export class Cursor {
     /** Bytes from the start of the source that were taken. */
     public position: number,
     chunks: Chunks,
-    private readonly linked?: LinkedSignal,
+    private readonly controller?: AbortController,
   ) {
     this.#chunks = chunks;
   }
 
   static at(source: Source, start: number, end?: number, ...signals: Signals): Cursor {
-    const linked = new LinkedSignal(...signals);
-    return new Cursor(source.name, start, source.read(start, end, linked.signal), linked);
+    const controller = new AbortController();
+    const chunks = source.read(start, end, anyOf(controller.signal, ...signals));
+    return new Cursor(source.name, start, chunks, controller);
   }
 
   /** Peeks at the next `count` bytes; fewer at the end. */
@@ -91,7 +92,7 @@ export class Cursor {
 
   /** Aborts: pending reads of the source reject with the reason. */
   abort(reason: unknown): void {
-    this.linked?.abort(reason);
+    this.controller?.abort(reason);
     this.close().catch(() => {});
   }
 

@@ -62,16 +62,9 @@ export function descrOf(type: DType, what: string): string {
 export function dtypeOfTag(tag: string, what: string): DType | string {
   if (Object.hasOwn(SAFETENSORS, tag)) return dtypeNamed(SAFETENSORS[tag] as string);
   if (/^[A-Z][A-Z0-9_]{0,31}$/.test(tag)) return tag;
-  throw lacking(tag, what);
-}
-
-/** The error for a dtype that this library lacks. */
-export function lacking(tag: string, what: string): UnsupportedError {
+  const given = cut(tag);
   const needed = Object.keys(SAFETENSORS);
-  return new UnsupportedError(bounded(`${what} ${whyLacking(cut(tag))}`), {
-    given: cut(tag),
-    needed,
-  });
+  throw new UnsupportedError(bounded(`${what} ${whyLacking(given)}`), { given, needed });
 }
 
 /** Why a tensor with such a dtype cannot be loaded. */

@@ -12,7 +12,7 @@ import { changed } from "./joint.js";
 import { load } from "./load.js";
 import type { OpenOptions } from "./options.js";
 import { OVERHEAD, type Part, type Plan, partOf, planOf, runsIn } from "./parts.js";
-import { type Chunks, LinkedSignal, type Source } from "./source.js";
+import { anyOf, type Chunks, type Source } from "./source.js";
 import { crc32, enter, type Member, unpacked } from "./zip.js";
 
 /** @internal The bytes of a file before its tensors: how many, and their CRC-32. */
@@ -123,8 +123,8 @@ export class Reader {
     const part = options.part === undefined ? null : partOf(entry, options.part, what);
     const { type, shape, columns } = part?.loaded ?? entry;
     const { nbytes } = part ?? entry;
-    const linked = new LinkedSignal(this.#closing.signal, options.signal);
-    const { signal } = linked;
+    const failing = new AbortController();
+    const signal = anyOf(failing.signal, this.#closing.signal, options.signal);
     let cursor: Cursor | null = null;
     // Loads take turns with the file's cursor: this one has it until it is done.
     const stop = () => this.cursor?.abort(signal.reason);
@@ -153,7 +153,7 @@ export class Reader {
       const reason = signal.aborted ? signal.reason : error;
       // The rest of a stream that was left in the middle is dropped.
       if (cursor !== null && cursor === this.cursor) this.#spoil(reason);
-      linked.abort(reason); // blocks that were requested for later
+      failing.abort(reason); // blocks that were requested for later
       throw reason;
     } finally {
       signal.removeEventListener("abort", stop);

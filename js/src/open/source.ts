@@ -112,17 +112,8 @@ export async function* chunksOf(stream: ReadableStream, signal?: AbortSignal): C
 
 export type Signals = readonly (AbortSignal | undefined)[];
 
-/** A signal that is aborted with others, and by its owner. */
-export class LinkedSignal {
-  readonly #controller = new AbortController();
-  readonly signal: AbortSignal;
-
-  constructor(...signals: Signals) {
-    const given = signals.filter((each) => each !== undefined) as globalThis.AbortSignal[];
-    this.signal = globalThis.AbortSignal.any([this.#controller.signal, ...given]);
-  }
-
-  abort(reason: unknown): void {
-    this.#controller.abort(reason);
-  }
+/** A signal that is aborted with any of these. */
+export function anyOf(...signals: Signals): globalThis.AbortSignal {
+  const given = signals.filter((each) => each !== undefined);
+  return globalThis.AbortSignal.any(given as globalThis.AbortSignal[]);
 }

@@ -61,8 +61,15 @@ export async function sourceOf(
     case "[object Blob]":
     case "[object File]":
       return blobSource(given as Blob);
-    case "[object FileSystemFileHandle]":
-      return blobSource(await abortable(fileOf(given as FileSystemFileHandle), signal));
+    case "[object FileSystemFileHandle]": {
+      const handle = given as FileSystemFileHandle;
+      return blobSource(
+        await abortable(
+          fileOf(handle.name, () => handle.getFile()),
+          signal,
+        ),
+      );
+    }
     case "[object FileSystemDirectoryHandle]":
       return folderSource(given as FileSystemDirectoryHandle, signal);
     case "[object FileList]":
@@ -88,11 +95,11 @@ export async function sourceOf(
   );
 }
 
-async function fileOf(handle: FileSystemFileHandle): Promise<File> {
+async function fileOf(name: string, open: () => Promise<File>): Promise<File> {
   try {
-    return await handle.getFile();
+    return await open();
   } catch (cause) {
-    throw new UnsupportedError(`${handle.name} cannot be opened (${textOf(cause)})`, { cause });
+    throw new UnsupportedError(`${cut(name)} cannot be opened (${textOf(cause)})`, { cause });
   }
 }
 
@@ -223,10 +230,8 @@ async function folderSource(
   const keys = folder as unknown as { keys(): AsyncIterable<string> };
   for await (const name of keys.keys()) names.push(name);
   const open = async (name: string) => {
-    const handle = folder.getFileHandle(name).catch((cause: unknown) => {
-      throw new UnsupportedError(`${cut(name)} cannot be opened (${textOf(cause)})`, { cause });
-    });
-    return blobSource(await fileOf(await abortable(handle, signal)));
+    const file = fileOf(name, async () => (await folder.getFileHandle(name)).getFile());
+    return blobSource(await abortable(file, signal));
   };
   const index = indexIn(names, `the folder ${cut(folder.name)}`);
   return { ...(await open(index)), beside: names, sibling: open };

@@ -190,6 +190,15 @@ test("one that waits for its turn", async () => {
   assert.equal(seen.cancelled, 1);
 });
 
+test("a signal that is aborted after its load does not end the next one", async () => {
+  const file = await open(stalled(MODEL, MODEL.length, { pulled: 0, cancelled: 0 }));
+  const controller = new AbortController();
+  (await file.get("a", { signal: controller.signal })).release();
+  controller.abort(REASON);
+  (await file.get("b")).release();
+  file.close();
+});
+
 test("progress that throws, or aborts, ends it", async () => {
   for (const bytes of [NPY, MODEL]) {
     for (const how of ["throws", "aborts"]) {

@@ -3,7 +3,6 @@
 import { convertElements } from "../../core/convert.js";
 import { type DType, dtypeNamed } from "../../core/dtype.js";
 import { gather } from "../../core/elements.js";
-import { textOf } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
 import type { Chunk, ManagedTensor } from "../../core/managed.js";
 import type { ToOptions } from "../../core/options.js";
@@ -26,11 +25,6 @@ import { filled, slotOf, slotOn } from "./table.js";
 
 /** Implements `Tensor.to`. */
 export function upload(tensor: ManagedTensor, gpu: GPUDevice, options: ToOptions): ManagedTensor {
-  if (typeof gpu !== "object") {
-    throw new TypeError(
-      `to() takes a GPUDevice, not ${textOf(gpu)}: await webgpu.requestDevice() gives one`,
-    );
-  }
   const device = workingDevice(gpu);
   // The name does not say whether elements are padded.
   const { dtype: name = tensor.dtype.name, usage = DEFAULT_USAGE } = options;

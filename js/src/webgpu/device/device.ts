@@ -90,7 +90,11 @@ export function useDevice(
   const gpu = realDevice(given);
   const { devices } = registered;
   for (const device of devices) if (device.gpu === gpu) return device;
-  if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${textOf(gpu)}`);
+  if (!isDevice(gpu)) {
+    throw new TypeError(
+      `a GPUDevice is needed, not ${textOf(gpu)}: await webgpu.requestDevice() gives one`,
+    );
+  }
   const id = devices.length;
   const device: DeviceRecord = {
     gpu,

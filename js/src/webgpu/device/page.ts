@@ -30,7 +30,7 @@ export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GP
       const device = await made;
       return (await lazy()).fitting(device, options);
     }
-    const device = await settled(found);
+    const device = await Promise.resolve(found).catch(() => undefined); // its request failed
     const chosen = device && (await (await lazy()).fittingIfAlive(device, options));
     if (chosen) return chosen;
     remove(found);
@@ -39,13 +39,4 @@ export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GP
 
 function remove(found: unknown): void {
   if (page[PAGE] === found) delete page[PAGE];
-}
-
-/** The device; undefined if its request failed. */
-async function settled(found: GPUDevice | Promise<GPUDevice>): Promise<GPUDevice | undefined> {
-  try {
-    return await found;
-  } catch {
-    return undefined;
-  }
 }
