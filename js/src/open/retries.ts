@@ -1,6 +1,7 @@
 /** Resumes interrupted reads. */
 import { cut, DLPackError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { abortable } from "../exchange/produce.js";
 import type { FetchOptions } from "./source.js";
 
 const RETRIES = 4;
@@ -71,16 +72,10 @@ export async function withRetries<R>(
   }
 }
 
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((done, fail) => {
-    const stop = () => {
-      clearTimeout(timer);
-      fail(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
-      done();
-    }, ms);
-    signal?.addEventListener("abort", stop, { once: true });
+async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<void>((done) => {
+    timer = setTimeout(done, ms);
   });
+  await abortable(over, signal).finally(() => clearTimeout(timer));
 }

@@ -50,12 +50,11 @@ export class FrameLoop {
       end: (error) => this.#end(error === undefined ? null : { error }),
     });
     const abort = () => this.#end({ error: signal?.reason });
-    const target = signal as EventTarget | undefined;
-    target?.addEventListener("abort", abort);
+    signal?.addEventListener("abort", abort);
     // The device's promise keeps what waits for it, as long as the device lives: not all of this.
     const self: { frames: FrameLoop | null } = { frames: this };
     this.#unlisten = () => {
-      target?.removeEventListener("abort", abort);
+      signal?.removeEventListener("abort", abort);
       self.frames = null;
     };
     device.gpu.lost.then(() => self.frames?.stir());
