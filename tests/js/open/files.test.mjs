@@ -111,13 +111,15 @@ function damaged(bytes, random) {
 
 test("random damage is told, or changes elements alone", async () => {
   const random = randomFrom(17);
-  const good = VECTORS.filter(({ tensors, refused }) => tensors && !refused);
+  const good = VECTORS.filter(({ tensors, refused }) => tensors && !refused).map(
+    ({ file, options }) => ({ bytes: bytesOf(file), options }),
+  );
   let told = 0;
-  for (let i = 0; i < 4000; i++) {
-    const { file, options } = good[random(good.length)];
+  for (let i = 0; i < 2000; i++) {
+    const { bytes, options } = good[random(good.length)];
     try {
       const { dtype, ...rest } = options ?? {};
-      await contents(damaged(bytesOf(file), random), rest.format === "raw" ? options : rest);
+      await contents(damaged(bytes, random), rest.format === "raw" ? options : rest);
     } catch (error) {
       isOurs(error);
       told++;
@@ -149,8 +151,9 @@ test("streams give the same files, in pieces of any size", async () => {
     // Streams of these are read no further.
     if (name.startsWith("safetensors") && error?.includes("follow")) continue;
     const bytes = bytesOf(file);
+    const least = Math.max(7, bytes.length >> 7); // of large files no more than some hundred pieces
     for (const type of ["bytes", undefined]) {
-      const stream = inPieces(bytes, type, random, random(2) ? 7 : 700);
+      const stream = inPieces(bytes, type, random, random(2) ? least : 700);
       if (refused) continue; // all of a stream is loaded in order
       if (tensors) assert.deepEqual({ ...(await contents(stream, options)) }, { ...tensors });
       else await assert.rejects(contents(stream, options), isOurs);
