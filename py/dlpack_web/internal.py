@@ -55,20 +55,49 @@ wait_for = javascript.wait_for
 
 
 def check_mask(values: object) -> None:
-    """BufferError for an array with masked elements, which have no value. Anything else
-    has none.
+    """Checks that an array has no masked elements, which have no value.
 
+    Parameters
+    ----------
+    values : object
+        An array, or anything else, which has none.
+
+    Raises
+    ------
+    BufferError
+        It has some.
+
+    Examples
+    --------
     >>> internal.check_mask([1, 2])
     """
     _core._check_mask(values)
 
 
 def converted(tensor: Tensor, dtype: DType, padded: bool = False) -> Tensor:
-    """A row-major copy of a tensor in host memory with the elements as another dtype, for
-    you to release. padded: whether elements of less than a byte take one each.
+    """A copy of the elements as another dtype.
 
-    BufferError: integers that do not fit, or a tensor on a GPU.
+    Parameters
+    ----------
+    tensor : Tensor
+        In host memory.
+    dtype : DType
+        Of the result.
+    padded : bool
+        Whether elements of less than a byte take one each.
 
+    Returns
+    -------
+    Tensor
+        Row-major; yours to release.
+
+    Raises
+    ------
+    BufferError
+        Integers that do not fit, a tensor on a GPU.
+
+    Examples
+    --------
     >>> internal.converted(dlw.empty(3), dlw.DType("float16")).dtype
     'float16'
     """
@@ -76,8 +105,19 @@ def converted(tensor: Tensor, dtype: DType, padded: bool = False) -> Tensor:
 
 
 def describe(tensor: Tensor) -> str:
-    """Shape, dtype and device of a tensor on any device, for messages.
+    """Shape, dtype and device of a tensor, for messages.
 
+    Parameters
+    ----------
+    tensor : Tensor
+        On any device.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> internal.describe(dlw.empty(3))
     "Tensor(shape=(3,), dtype='float32', device='cpu')"
     """
@@ -85,8 +125,19 @@ def describe(tensor: Tensor) -> str:
 
 
 def is_row_major(tensor: Tensor) -> bool:
-    """Whether the elements are contiguous, in row-major order, on any device.
+    """Whether the elements are contiguous, in row-major order.
 
+    Parameters
+    ----------
+    tensor : Tensor
+        On any device.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
     >>> internal.is_row_major(dlw.empty((2, 3)).permute_dims((1, 0)))
     False
     """
@@ -94,9 +145,22 @@ def is_row_major(tensor: Tensor) -> bool:
 
 
 def memory_of(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor in host memory; they keep the memory alive.
+    """The bytes of a contiguous tensor in host memory.
 
-    BufferError: strided memory, or a tensor on a GPU.
+    Parameters
+    ----------
+    tensor : Tensor
+        In host memory, contiguous.
+
+    Returns
+    -------
+    memoryview
+        Keeps the memory alive.
+
+    Raises
+    ------
+    BufferError
+        Strided memory, a tensor on a GPU.
 
     >>> len(internal.memory_of(dlw.empty(3)))
     12
@@ -105,11 +169,29 @@ def memory_of(tensor: Tensor) -> memoryview:
 
 
 def retyped(tensor: Tensor, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    """A view of the bytes of a row-major tensor, on any device, with another shape and
-    dtype, of whole bytes: a reference of its own, which you release.
+    """A tensor over the same bytes with another shape and dtype.
 
-    BufferError: fewer bytes, or strided memory.
+    Parameters
+    ----------
+    tensor : Tensor
+        Row-major, on any device.
+    shape : tuple of int
+        Of the result.
+    dtype : DType
+        Of whole bytes.
 
+    Returns
+    -------
+    Tensor
+        A reference of its own, which you release.
+
+    Raises
+    ------
+    BufferError
+        Fewer bytes, strided memory.
+
+    Examples
+    --------
     >>> internal.retyped(dlw.from_buffer(b"abcd"), (2,), dlw.DType("uint16")).shape
     (2,)
     """
