@@ -154,6 +154,7 @@ def test_blocks_have_their_most_unless_their_elements_are_contiguous(most):
         blocks = [*parts.blocks_of(part, entry, most)]
         assert max(block.nbytes for block in blocks) <= max(most, 2)
         assert sum(math.prod(block.shape) for block in blocks) == math.prod(part.shape)
+        assert blocks == sorted(blocks)  # by their places in the file
 
 
 def test_as_many_axes_as_there_may_be():
