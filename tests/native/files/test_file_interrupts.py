@@ -109,7 +109,7 @@ def test_save_that_is_interrupted_anywhere(old, tmp_path):
 
 def archive():
     file = io.BytesIO()
-    np.savez_compressed(file, a=ARRAYS["a"], c=np.array(["ab"]))
+    np.savez_compressed(file, **ARRAYS, c=np.array(["ab"]))
     return file.getvalue()
 
 
@@ -137,9 +137,8 @@ def test_open_that_is_interrupted_anywhere(format, read, tmp_path, monkeypatch):
         if format == "npy":
             found.release()
             return
-        names = ["a"] if format == "npz" else ["a", "b"]
         with found:
-            for tensor in run(found.load(*names)):
+            for tensor in run(found.load("a", "b")):
                 tensor.release()
 
     with Interrupt() as places:
