@@ -333,7 +333,7 @@ export async function withDevice(
 
 /** Lets `requestAdapter` give what `answer` makes of its adapter, until the returned function is called. */
 export function answering(
-  answer: (adapter: GPUAdapter | null, options?: GPURequestAdapterOptions) => GPUAdapter | null,
+  answer: (adapter: GPUAdapter | null, options?: object) => GPUAdapter | null,
 ): () => void {
   const { gpu } = navigator;
   const before = gpu.requestAdapter;

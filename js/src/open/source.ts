@@ -113,7 +113,7 @@ export async function* chunksOf(stream: ReadableStream, signal?: AbortSignal): C
 export type Signals = readonly (AbortSignal | undefined)[];
 
 /** A signal that is aborted with any of these. */
-export function anyOf(...signals: Signals): globalThis.AbortSignal {
+export function anyOf(...signals: Signals): AbortSignal {
   const given = signals.filter((each) => each !== undefined);
   return globalThis.AbortSignal.any(given as globalThis.AbortSignal[]);
 }
