@@ -19,7 +19,13 @@ def test_all_suites_are_in_one_table(tmp_path: Path) -> None:
         runs = {"good": "true", "bad": "false", "last": "true"}
         variables = [f"RUN_{name}={run}" for name, run in runs.items()]
         done = subprocess.run(
-            ["make", "test-all", f"IN_ALL={' '.join(names)}", *variables],
+            [
+                "make",
+                "--no-print-directory",
+                "test-all",
+                f"IN_ALL={' '.join(names)}",
+                *variables,
+            ],
             cwd=tmp_path,
             capture_output=True,
             text=True,
