@@ -122,6 +122,22 @@ def test_rule_121_a_stale_handle_does_not_reach_who_has_its_slot_now():
         assert np.shares_memory(tensor.numpy(), array)
 
 
+def test_rule_121_stale_handles_are_refused_for_a_million_others():
+    array = np.zeros(2)
+    stale = lend(array)
+    release(stale)
+    kept = [lend(array) for _ in range(1000)]  # of a small table few would be free
+    assert len(set(kept)) == 1000
+    hold = dlw.from_dlpack(array)
+    for _ in range(1 << (14 if sys.platform == "emscripten" else 20)):
+        handle = lend(hold)
+        assert handle != stale
+        release(handle)
+    assert release(stale) == -1
+    hold.release()
+    assert [release(handle) for handle in kept] == [0] * len(kept)
+
+
 @pytest.mark.skipif(
     "sys.platform == 'emscripten'", reason="JavaScript has the callback"
 )
