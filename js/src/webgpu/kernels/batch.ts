@@ -482,17 +482,27 @@ function storeOutcome(
   own: Outcome,
   last: Outcome | null,
 ): void {
-  const others = new Set(reads.flatMap(openOutcomes));
-  for (const extent of writes) {
-    for (const open of openOutcomes(extent)) {
-      const { fault } = open;
-      // The first run ends it.
-      if (fault?.batch !== batch || fault.buffer !== extent.buffer) others.add(open);
+  // Others than the run itself, and the one before, which it waits for. This runs for each kernel of each
+  // run: no lists are made where there are none.
+  let others: Outcome[] | null = null;
+  for (const extents of [reads, writes]) {
+    for (const extent of extents) {
+      for (const open of openOutcomes(extent)) {
+        const { fault } = open;
+        const isFirst = fault?.batch === batch && fault.buffer === extent.buffer;
+        if (
+          (isFirst && extents === writes) ||
+          open === own ||
+          open === last ||
+          others?.includes(open)
+        )
+          continue;
+        others ??= [];
+        others.push(open);
+      }
     }
   }
-  others.delete(own);
-  if (last) others.delete(last); // which this run waits for
-  const outcome = others.size === 0 ? own : new Settling(Promise.resolve(null), [...others, own]);
+  const outcome = others === null ? own : new Settling(Promise.resolve(null), [...others, own]);
   for (const extent of writes) setOutcome(extent, outcome);
 }
 
