@@ -84,7 +84,9 @@ export class Waits {
     } catch (error) {
       // A task can be cancelled after this, and before it has the error.
       if (!controller.signal.aborted) {
-        this.#pending.set(number, (isSeen) => isSeen || unseen(error));
+        this.#pending.set(number, (isSeen) => {
+          if (!isSeen) unseen(error);
+        });
       }
       throw error;
     }

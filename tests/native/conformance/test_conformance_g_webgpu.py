@@ -75,7 +75,7 @@ ELSEWHERE = {
         "it has all uses of a released tensor",
     ),
     121: (
-        "tests/native/memory/test_handles.py",
+        "tests/native/exchange/test_bridge.py",
         "test_rule_121_stale_handles_are_refused_for_a_million_others",
         "handles are JavaScript's",
     ),
