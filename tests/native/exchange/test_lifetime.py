@@ -35,6 +35,22 @@ def test_tensor_keeps_the_array_alive(make, kind):
     assert alive() is None
 
 
+@pytest.mark.parametrize(
+    "export",
+    [np.asarray, np.from_dlpack, memoryview, lambda t: t.__dlpack__(), dlw.from_dlpack],
+    ids=["asarray", "np.from_dlpack", "memoryview", "capsule", "dlw.from_dlpack"],
+)
+def test_exports_outlive_the_tensor(export):
+    array = np.arange(6.0).view(Array)
+    alive = weakref.ref(array)
+    with dlw.from_dlpack(array) as tensor:
+        exported = export(tensor)
+    del array, tensor
+    assert alive() is not None
+    del exported
+    assert alive() is None
+
+
 FACTS = "shape strides dtype device byte_offset padded read_only _dtype _owner"
 FACTS = [attrgetter(name) for name in FACTS.split()]
 USES = [
