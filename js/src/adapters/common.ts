@@ -168,7 +168,11 @@ export function makeExchangeable<V>(
   });
   define(EXCHANGE_ASYNC, async function (request) {
     const tensor = tensorOf(this, request);
-    return tensor[EXCHANGE_ASYNC](request).finally(() => tensor.release());
+    try {
+      return await tensor[EXCHANGE_ASYNC](request);
+    } finally {
+      tensor.release();
+    }
   });
 }
 

@@ -222,7 +222,8 @@ class Backend:
         )
 
     def on_host(self, tensor: Tensor) -> Tensor | None:
-        """The CPU tensor of shared memory, when the GPU has finished."""
+        """The CPU tensor of shared memory, when the GPU has finished; else CopyError or
+        None."""
         device_id = tensor.__dlpack_device__()[1]
         raise CopyError(
             f"moving a tensor from webgpu:{device_id} to cpu copies it{self.not_shared}"

@@ -78,7 +78,8 @@ class Faults:
         return None
 
     def note(self, start: int, end: int, fault: Fault | None) -> None:
-        """Records that bytes were written, with `fault` if that failed."""
+        """Records that bytes were written, with `fault` if that failed. Their earlier
+        faults are gone."""
         if start >= end or (fault is None and not self._found):
             return
         while True:
