@@ -155,11 +155,9 @@ test("elements may be vectors of 65,535 lanes", async () => {
         const tensor = await open(source, { dtype, part });
         const packed = tensor.contiguous();
         const { buffer, byteOffset } = packed.data;
-        const found = new Uint8Array(buffer, byteOffset, step);
-        assert.deepEqual(
-          [tensor.dtype, ...found],
-          [dtype, ...bytes.subarray(first * step).subarray(0, step)],
-        );
+        const found = Buffer.from(buffer, byteOffset, step);
+        assert.equal(tensor.dtype, dtype);
+        assert.ok(found.equals(bytes.subarray(first * step, (first + 1) * step)));
         if (packed !== tensor) packed.release();
         tensor.release();
       }
@@ -370,7 +368,7 @@ function deflated(npy, wrong = 0) {
 
 test("random parts are what tensor.slice gives of the whole", async () => {
   const random = randomFrom(7);
-  for (let round = 0; round < 150; round++) {
+  for (let round = 0; round < (process.env.WHOLE ? 150 : 50); round++) {
     const shape = Array.from({ length: random(4) }, () => [0, 1, 2, 3, 5, 9, 40][random(7)]);
     const dtype = ["float32", "uint8"][random(2)];
     const npy = dtype === "float32" ? await npyOf(shape, random(2) === 1) : null;

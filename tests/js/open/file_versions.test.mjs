@@ -30,7 +30,7 @@ function streamOf(bytes, breaks, random) {
   let at = 0;
   return new ReadableStream({
     pull(controller) {
-      const chunk = bytes.slice(at, at + 1 + random(9000));
+      const chunk = bytes.slice(at, at + 1 + random(30_000));
       at += chunk.length;
       if (chunk.length > 0) controller.enqueue(chunk);
       else if (breaks) controller.error(new TypeError("terminated"));

@@ -1,4 +1,5 @@
 // The GPU cases of tests/browser, unchanged, on Dawn in Node (npm's `webgpu`) with a software driver.
+// Those of `LONG` run in Chromium, and here with WHOLE=1.
 // One file: node --test --test-name-pattern=fault_cases tests/js/webgpu/webgpu.test.mjs
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
@@ -19,6 +20,7 @@ const CASES = [
 ];
 /** Those of libraries, which take Node's `process` for a reason not to look for WebGPU. */
 const ADAPTERS = ["jax_cases", "tfjs_cases"];
+const LONG = /faults_of_a_stranger|cached_calls_of_python/;
 
 const ROOT = new URL("../../../", import.meta.url);
 /** The URLs of the files, those of packages among them. */
@@ -53,6 +55,7 @@ for (const url of FILES) {
     continue;
   }
   for (const name of await page.names(url)) {
+    if (LONG.test(name) && !process.env.WHOLE) continue;
     test(`${file}: ${name}`, async (t) => {
       const run = () => page.run(url, name);
       const { outcome, detail } = await (ADAPTERS.includes(file)
