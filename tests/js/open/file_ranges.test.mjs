@@ -175,11 +175,14 @@ test("errors of servers", async () => {
 
 test("a request that the policy of the page blocks says so, and is not repeated", async (t) => {
   const page = new EventTarget();
-  const names = ["addEventListener", "removeEventListener"];
-  for (const name of names) globalThis[name] = (...args) => page[name](...args);
-  t.after(() => {
-    for (const name of names) delete globalThis[name];
-  });
+  for (const name of ["addEventListener", "removeEventListener"]) {
+    const before = Object.getOwnPropertyDescriptor(globalThis, name); // Deno has them
+    globalThis[name] = (...args) => page[name](...args);
+    t.after(() => {
+      delete globalThis[name];
+      if (before) Object.defineProperty(globalThis, name, before);
+    });
+  }
   let blocks = "https://models.example/x.npy";
   const violated = () => {
     const facts = { blockedURI: blocks, effectiveDirective: "connect-src" };
@@ -189,6 +192,7 @@ test("a request that the policy of the page blocks says so, and is not repeated"
     setTimeout(violated);
     throw new TypeError("Failed to fetch");
   });
+  t.after(() => asked.mock.restore()); // Deno does not
   for (blocks of ["https://models.example/x.npy", "https://models.example"]) {
     await fails(open("https://models.example/x.npy"), "UnsupportedError", /Policy .* connect-src$/);
   }
