@@ -1,5 +1,5 @@
-// Random sequences of operations on the library and on a model of it. A sequence that comes to
-// something else is made as short as possible, and told.
+// Random sequences of operations on two copies of the library, which share devices and buffers, and on a
+// model of them. A sequence that comes to something else is made as short as possible, and told.
 import * as ndarray from "/js/adapters/ndarray.js";
 import { OPERATIONS } from "./operations.mjs";
 import { Random } from "./random.mjs";
@@ -35,6 +35,13 @@ function echo() {
   };
 }
 
+/** The copy of npm beside that of the wheel; only the first has the bridge to Python. */
+async function secondCopy() {
+  const library = await import("/js-source/dist/index.js");
+  const exchange = await import("/js-source/dist/exchange/index.js");
+  return { library, exchange };
+}
+
 /** What is needed of Python and of other threads, once. */
 export async function prepare(context) {
   if (context.python) return;
@@ -44,6 +51,8 @@ export async function prepare(context) {
   const run = pyodide.globals.get("run");
   const run_later = pyodide.globals.get("run_later");
   Object.assign(context, { ndarray, labels: 0, python: { run, run_later }, send: echo() });
+  const { library, exchange } = context;
+  context.copies = [{ library, exchange }, await secondCopy()];
   context.idle = [];
 }
 
@@ -65,6 +74,7 @@ async function play(context, steps) {
     context.liveBefore = context.python.run("live", "{}");
     for (const [i, [name, seed]] of steps.entries()) {
       step = `step ${i}, ${name}`;
+      world.copy = context.copies[seed % 3 === 0 ? 1 : 0];
       await watch.settled(BY_NAME.get(name)(world, new Random(seed)), step);
       if (i % LOOK === LOOK - 1) await world.check();
     }

@@ -3,7 +3,7 @@
 // something to the library, and the same to the model. One that finds nothing to work on does nothing.
 import { bytesIn, bytesOf, CONVERSIONS, encode, mostOf, NAMES } from "./elements.mjs";
 import { FakeTensor, LIES, SLOPS } from "./fake.mjs";
-import { EXCHANGE, found, Store, same, View } from "./world.mjs";
+import { EXCHANGE, found, lentBy, Store, same, shared, View } from "./world.mjs";
 
 // --- what it takes --------------------------------------------------------------------------------
 
@@ -29,6 +29,8 @@ const onGPU = (entry) => isJS(entry) && entry.store.device !== null;
 const onCPU = (entry) => isJS(entry) && entry.store.device === null;
 const isPy = ({ kind }) => kind === "py";
 const isTensor = (entry) => isJS(entry) || isPy(entry);
+/** Whether a tensor is that of the copy which the bridge and the adapters are of. */
+const isOurs = ({ context }, entry) => isJS(entry) && entry.copy === context.copies[0];
 
 /** Errors by what is wrong, for `attempt`: one of them must come; none: it must go well. */
 function reasons(table, may = []) {
@@ -183,19 +185,23 @@ const SOURCES = {
 
 const kernels = new WeakMap();
 
-/** Kernels are kept with their device, from sequence to sequence. */
-function kernelOf(world, { gpu }, name, type) {
-  const kept = kernels.get(gpu) ?? new Map();
-  kernels.set(gpu, kept);
+/** Kernels are kept with their device and their copy of the library, from sequence to sequence. */
+function kernelOf({ copy, store }, name, type) {
+  const { gpu } = store.device;
+  const ofDevice = kernels.get(gpu) ?? new Map();
+  kernels.set(gpu, ofDevice);
+  const kept = ofDevice.get(copy) ?? new Map();
+  ofDevice.set(copy, kept);
   const source = SOURCES[name](type);
-  const found = kept.get(source) ?? new world.library.webgpu.Kernel(gpu, source, { label: name });
+  const found = kept.get(source) ?? new copy.library.webgpu.Kernel(gpu, source, { label: name });
   kept.set(source, found);
   return found;
 }
 
 /** A kernel, run by the language of its first argument; bad ones have a label of their own. */
 async function runKernel(world, name, entries, more, errors) {
-  const [{ kind, store }] = entries;
+  const [first] = entries;
+  const { kind, store, copy } = first;
   const type = WGSL[store.dtype] ?? "u32";
   const args = [...entries.map(({ it }) => it), ...more];
   const label = name === "bad" ? `bad ${++world.context.labels}` : name;
@@ -206,8 +212,8 @@ async function runKernel(world, name, entries, more, errors) {
     return done && label;
   }
   const run = () => {
-    if (name !== "bad") return kernelOf(world, store.device, name, type).run(args);
-    const made = new world.library.webgpu.Kernel(store.device.gpu, SOURCES.bad(type), { label });
+    if (name !== "bad") return kernelOf(first, name, type).run(args);
+    const made = new copy.library.webgpu.Kernel(store.device.gpu, SOURCES.bad(type), { label });
     world.bad.set(label, false);
     world.badOn.set(label, store.device);
     return made.run(args);
@@ -340,7 +346,7 @@ async function make_from_buffer(world, r) {
   const byteOffset = 16 * r.below(3) * r.below(10);
   const size = Math.ceil((byteOffset + bytes.length + 1) / 16) * 16;
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-  const store = new Store(dtype, values, device);
+  const store = Object.assign(new Store(dtype, values, device), { byteOffset });
   const lends = r.oneIn(2);
   if (lends) store.released = { times: 0 };
   const release = lends ? () => void store.released.times++ : undefined;
@@ -365,7 +371,7 @@ async function take_fake(world, r) {
   const copy = r.oneIn(3);
   const store = new Store(dtype, values, "js");
   const request = copy ? { copy } : {};
-  const it = r.oneIn(2) && !copy ? Tensor.from(fake) : world.context.exchange.take(fake, request);
+  const it = r.oneIn(2) && !copy ? Tensor.from(fake) : world.exchange.take(fake, request);
   if (how === "release_throws") world.complaints++;
   const facts = { storage: { holds: 0, lent: !copy } };
   if (!copy)
@@ -390,8 +396,8 @@ async function take_lie(world, r) {
   const copy = r.of([true, false, undefined]);
   const ways = [
     () => world.library.Tensor.from(fake),
-    () => world.context.exchange.take(fake, { copy }),
-    () => world.context.exchange.fit(fake, { copy }),
+    () => world.exchange.take(fake, { copy }),
+    () => world.exchange.fit(fake, { copy }),
     () => world.bridge.toPython(fake),
     () => world.bridge.tensor(fake, { copy }),
   ];
@@ -428,7 +434,7 @@ async function upload(world, r) {
   const entry = world.pick(r, isTensor);
   const device = r.of(world.devices);
   if (!entry) return;
-  const { kind, it, view, store } = entry;
+  const { kind, it, view, store, storage, readOnly } = entry;
   const there = store.device;
   const dtype = r.oneIn(3) ? r.of([...(CONVERSIONS[store.dtype] ?? []), store.dtype]) : store.dtype;
   const errors = {
@@ -440,7 +446,9 @@ async function upload(world, r) {
   if (kind === "py") {
     const options = { device: `webgpu:${device.id}`, ...(dtype !== store.dtype && { dtype }) };
     const words = pythonReasons(errors);
-    if (there === device && device.lost) Object.assign(words, { may: LOST, must: [] });
+    if (there === device && device.lost && dtype === store.dtype) {
+      Object.assign(words, { may: LOST, must: [] });
+    }
     done = await world.inPython("to_device", [it], options, words);
   } else {
     const options = { ...(dtype !== store.dtype && { dtype }) };
@@ -449,7 +457,7 @@ async function upload(world, r) {
     done = await world.attempt("to()", () => it.to(device.gpu, options), reasons(errors));
   }
   if (!done) return;
-  if (there) world.add(kind, done.value, view, { readOnly: entry.readOnly });
+  if (there) world.add(kind, done.value, view, { storage, readOnly });
   else world.add(kind, done.value, View.whole(new Store(dtype, view.values, device), view.shape));
 }
 
@@ -484,7 +492,10 @@ async function write(world, r) {
     DeviceLostError: device?.lost,
     DeviceError: device !== null && there !== null && there !== device,
   };
-  const may = mayRefuse(target);
+  const passing =
+    source && kind === "js" ? world.passing(source, target.copy) : { must: [], may: [] };
+  if (passing.must.length > 0) table.DeviceLostError = true;
+  const may = [...mayRefuse(target), ...passing.may];
   let done;
   if (kind === "py") {
     if (!source && !NUMPY.includes(dtype)) return;
@@ -496,8 +507,10 @@ async function write(world, r) {
     const own = source
       ? null
       : world.library.Tensor.fromTypedArray(encode(dtype, values), { dtype, shape: view.shape });
-    const call = () => it.write(source?.it ?? own, { convert });
-    done = await world.attempt(`write() over ${view} of ${store.place}`, call, reasons(table, may));
+    const call = world.telling(() => it.write(source?.it ?? own, { convert }));
+    const errors = reasons(table, may);
+    if (errors.must.length > 0) errors.must.push(...passing.may);
+    done = await world.attempt(`write() over ${view} of ${store.place}`, call, errors);
     own?.release();
   }
   if (!done) return;
@@ -512,12 +525,10 @@ async function copy(world, r) {
   const { it, view, store } = entry;
   const device = store.device;
   const errors = device ? reasons(copyReasons(entry), mayRefuse(entry)) : {};
-  const ways = [
-    () => world.context.exchange.take(it, { copy: true }),
-    () => world.bridge.tensor(it, { copy: true }),
-    () => world.context.exchange.fit(it, { copy: true }),
-  ];
-  if (device) ways.push(() => fit(world, entry, device, r));
+  const { exchange } = entry.copy;
+  const ways = [() => exchange.take(it, { copy: true }), () => exchange.fit(it, { copy: true })];
+  if (isOurs(world, entry)) ways.push(() => world.bridge.tensor(it, { copy: true }));
+  if (device) ways.push(() => fit(entry, device, r));
   const done = await world.attempt(`copy of ${view}`, r.of(ways), errors);
   if (!done) return;
   const place = store.place === "memory" ? "js" : store.place;
@@ -527,8 +538,8 @@ async function copy(world, r) {
   world.add("js", done.value, made, facts);
 }
 
-const fit = ({ context }, { it }, device, r) =>
-  context.exchange.fit(it, {
+const fit = ({ it, copy }, device, r) =>
+  copy.exchange.fit(it, {
     device: device.gpu,
     copy: true,
     needs: { offset: 0, padTo: r.of([4, 12, 64, 100]) },
@@ -540,7 +551,7 @@ async function fit_upload(world, r) {
   const device = r.of(world.devices);
   if (!entry) return;
   const errors = reasons({ DeviceLostError: device.lost });
-  const done = await world.attempt("fit()", () => fit(world, entry, device, r), errors);
+  const done = await world.attempt("fit()", () => fit(entry, device, r), errors);
   const { view, store } = entry;
   if (done)
     world.add(
@@ -550,13 +561,87 @@ async function fit_upload(world, r) {
     );
 }
 
-/** A second hold. */
-function share(world, r) {
+/** A second hold, by either copy of the library: by an exchange where it is the other one's. */
+async function share(world, r) {
   const entry = world.pick(r, isJS);
   if (!entry) return;
-  const { it, view, storage, unaligned, readOnly } = entry;
-  const made = r.oneIn(2) ? world.bridge.tensor(it) : world.library.Tensor.from(it);
-  world.add("js", made, view, { storage, unaligned, readOnly });
+  const { it, view, unaligned, readOnly } = entry;
+  if (r.oneIn(2)) [world.copy] = world.context.copies;
+  const { copy } = world;
+  const viaBridge = copy === world.context.copies[0] && r.oneIn(2);
+  const make = () => (viaBridge ? world.bridge.tensor(it) : copy.library.Tensor.from(it));
+  const errors = world.passing(entry);
+  const done = await world.attempt(`sharing ${view}`, world.telling(make), errors);
+  if (!done) return;
+  if (entry.copy === copy) {
+    world.add("js", done.value, view, { storage: entry.storage, unaligned, readOnly });
+    return;
+  }
+  const storage = lentBy(entry.storage);
+  world.add("js", done.value, passed(view), { storage, unaligned, readOnly });
+}
+
+/** A view as another copy of the library has it: of a buffer it makes a record of its own. */
+function passed({ store, shape, index }) {
+  return new View(store.device ? store.again(store) : store, shape, index);
+}
+
+/** The buffer of a tensor, wrapped once more. Nobody can tell whose the rest of its last word is. */
+function wrap(world, r) {
+  const fits = ({ view, store }) =>
+    !store.device.lost && isOneRange(view) && view.nbytes % 4 === 0 && store.released === null;
+  const entry = world.pick(r, (e) => onGPU(e) && fits(e));
+  if (!entry) return;
+  const { it, view, store } = entry;
+  const { buffer } = it;
+  const options = {
+    device: store.device.gpu,
+    dtype: store.dtype,
+    shape: [view.size],
+    byteOffset: store.byteOffset + view.start,
+  };
+  const again = world.library.Tensor.fromGPUBuffer(buffer, options);
+  world.add("js", again, new View(store.again(), [view.size], view.index));
+}
+
+/** Whether its elements are contiguous whole bytes, of which there are some. */
+const isOneRange = (view) => view.size > 0 && view.rowMajor && Number.isInteger(view.start);
+
+/** What others see of a buffer: the elements, and zeros as padding. */
+async function expose(world, r) {
+  const fits = ({ view, store }) =>
+    !store.device.lost && isOneRange(view) && view.faultsAround.size === 0;
+  const entry = world.pick(r, (e) => onGPU(e) && fits(e));
+  if (!entry) return;
+  const { it, view, store } = entry;
+  const hold = it[EXCHANGE]();
+  try {
+    const begins = store.byteOffset + view.start;
+    found(hold.byteOffset === begins, `${view} begins at ${hold.byteOffset}, not ${begins}`);
+    const own = await bytesOfBuffer(store.device, hold);
+    const ends = view.start + view.nbytes === bytesOf(store.dtype, store.values.length);
+    if (!ends && store.dtype === "uint4" && view.size % 2 === 1) return;
+    same(own.slice(0, view.nbytes), view.bytes, `the buffer of ${view}`);
+    const rest = own.slice(view.nbytes);
+    if (ends && !store.padding.dirty)
+      same(rest, new Uint8Array(rest.length), `the padding of ${view}`);
+  } finally {
+    hold.release();
+  }
+}
+
+async function bytesOfBuffer({ gpu }, { data, byteOffset, capacity }) {
+  const start = byteOffset - (byteOffset % 4);
+  const size = Math.min(data.size, 4 * Math.ceil((byteOffset + capacity) / 4)) - start;
+  const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+  const staging = gpu.createBuffer({ size, usage });
+  const encoder = gpu.createCommandEncoder();
+  encoder.copyBufferToBuffer(data, start, staging, 0, size);
+  gpu.queue.submit([encoder.finish()]);
+  await staging.mapAsync(GPUMapMode.READ);
+  const bytes = new Uint8Array(staging.getMappedRange()).slice(byteOffset - start);
+  staging.destroy();
+  return bytes.subarray(0, capacity);
 }
 
 /** A hold that another library has, for a while. */
@@ -573,7 +658,7 @@ async function lend(world, r) {
 }
 
 async function to_ndarray(world, r) {
-  const entry = world.pick(r, (e) => isJS(e) && e.store.dtype !== "uint4");
+  const entry = world.pick(r, (e) => isOurs(world, e) && e.store.dtype !== "uint4");
   if (!entry) return;
   const { it, view, storage, store, unaligned } = entry;
   const { toNdarray } = world.context.ndarray;
@@ -607,7 +692,7 @@ async function to_worker(world, r) {
   }
   const made = new Store(store.dtype, values, "js");
   made.array = new Uint8Array(back.buffer);
-  const arrived = world.library.Tensor.receive(back);
+  const arrived = entry.copy.library.Tensor.receive(back);
   world.add("js", arrived, View.whole(made, view.shape), { storage: { holds: 0 } });
 }
 
@@ -627,6 +712,8 @@ async function read_gone(world, r) {
 /** What is wrong with any of them is wrong with all that a kernel writes. */
 const faultsOf = (...entries) => new Set(entries.flatMap(({ view }) => [...view.faults]));
 const onGPUOf = (kind) => (e) => e.kind === kind && e.store.device !== null && e.view.size > 0;
+/** What a kernel that is given the one may be given, too. */
+const besides = (one) => (e) => onGPUOf(one.kind)(e) && e.copy === one.copy;
 const kernelReasons = (written, ...others) => ({
   UnsupportedError:
     [written, ...others].some((e) => copyReasons(e).UnsupportedError) || !written.view.inWords,
@@ -647,7 +734,7 @@ async function kernel_add(world, r) {
 async function kernel_twice(world, r) {
   const x = world.pick(r, (e) => isTensor(e) && isWord(e) && onGPUOf(e.kind)(e));
   if (!x) return;
-  const fits = (e) => onGPUOf(x.kind)(e) && e.store.dtype === x.store.dtype;
+  const fits = (e) => besides(x)(e) && e.store.dtype === x.store.dtype;
   const y = world.pick(r, fits);
   const table = kernelReasons(y, x);
   table.DeviceError = x.store.device !== y.store.device;
@@ -666,7 +753,7 @@ async function kernel_flip(world, r) {
   if (!done) return;
   x.view.set(x.view.values.map((value) => value ^ 0x55));
   x.view.faults = faultsOf(x);
-  x.store.dirty = true;
+  x.store.padding.dirty = true;
 }
 
 /** What a shader sees of narrow elements: words, and zeros behind the last. */
@@ -679,9 +766,12 @@ async function kernel_words(world, r) {
   if (!x) return;
   const { view, store } = x;
   const count = Math.ceil(view.nbytes / 4);
-  const words = world.bridge.empty([count], "uint32", { device: store.device.gpu });
+  const zeros = x.copy.library.Tensor.fromTypedArray(new Uint32Array(count));
+  const words = zeros.to(store.device.gpu);
+  zeros.release();
   const made = {
     kind: "js",
+    copy: x.copy,
     it: words,
     view: View.whole(new Store("uint32", Array(count).fill(0), store.device), [count]),
   };
@@ -693,7 +783,7 @@ async function kernel_words(world, r) {
     const expected = new Uint8Array(4 * count);
     expected.set(view.bytes);
     const got = bytesIn(await words.read());
-    const seen = store.dirty ? view.nbytes : got.length;
+    const seen = store.padding.dirty ? view.nbytes : got.length;
     same(got.slice(0, seen), expected.slice(0, seen), `what a shader sees of ${view}`);
   } finally {
     words.release();
@@ -712,7 +802,7 @@ async function kernel_refused(world, r) {
   const x = world.pick(r, (e) => onGPU(e) && !e.store.device.lost);
   if (!x) return;
   const { it, store } = x;
-  const kernel = kernelOf(world, store.device, "add", "f32");
+  const kernel = kernelOf(x, "add", "f32");
   const calls = [
     ["RangeError", [it]],
     ["RangeError", [it, 1, it]],
@@ -748,7 +838,7 @@ async function to_texture(world, r) {
   const entry = world.pick(r, (e) => onGPU(e) && isImage(e));
   if (!entry) return;
   const { it, view, store } = entry;
-  const { fromImage, toTexture } = world.library.webgpu;
+  const { fromImage, toTexture } = entry.copy.library.webgpu;
   const faulty = view.faults.size > 0;
   const { must } = reasons(copyReasons(entry));
   const errors = { must: faulty && must.length === 0 ? ["KernelError"] : must };
@@ -772,10 +862,17 @@ async function to_python(world, r) {
   const entry = world.pick(r, isJS);
   if (!entry) return;
   const { it, view, store } = entry;
-  const shares = store.device !== null || store.place === "heap";
+  const isLent = entry.copy !== world.context.copies[0];
+  // What another copy lends is not known as Python's memory.
+  const shares = store.device !== null || (store.place === "heap" && !isLent);
   const made = shares ? view : View.whole(new Store(store.dtype, view.values, "heap"), view.shape);
-  if (r.oneIn(2)) world.add("py", world.bridge.toPython(it), made);
-  else world.add("py", await world.callPython("from_js", [it]), made);
+  const calls = [() => world.bridge.toPython(it), () => world.callPython("from_js", [it])];
+  const errors = world.passing(entry, world.context.copies[0]);
+  const done = await world.attempt("toPython", world.telling(r.of(calls)), errors);
+  if (!done) return;
+  const storage = isLent ? lentBy(entry.storage) : entry.storage;
+  const there = shares && isLent ? passed(made) : made;
+  world.add("py", done.value, there, shares ? shared({ storage }) : {});
 }
 
 async function to_javascript(world, r) {
@@ -784,7 +881,7 @@ async function to_javascript(world, r) {
   const { it, view } = entry;
   if (view.store.dtype === "uint4" && !view.rowMajor) return;
   const made = r.oneIn(2) ? world.bridge.tensor(it) : await world.callPython("twin", [it]);
-  world.add("js", made, view);
+  world.add("js", made, view, shared(entry));
 }
 
 async function make_numpy(world, r) {
@@ -803,7 +900,7 @@ async function borrow(world, r) {
   const copy = store.device === null && r.oneIn(3);
   const done = await world.inPython("borrow", [it], copy ? { copy } : {});
   const made = copy ? View.whole(new Store(store.dtype, view.values, "heap"), view.shape) : view;
-  world.add("py", done.value, made);
+  world.add("py", done.value, made, copy ? {} : shared(entry));
 }
 
 async function convert(world, r) {
@@ -824,7 +921,7 @@ async function to_numpy(world, r) {
     ({ kind, store }) => kind === "py" && !store.device && NUMPY.includes(store.dtype),
   );
   if (!entry) return;
-  world.add("np", await world.callPython("numpy", [entry.it]), entry.view);
+  world.add("np", await world.callPython("numpy", [entry.it]), entry.view, shared(entry));
 }
 
 // --- time passes -----------------------------------------------------------------------------------
@@ -837,7 +934,7 @@ function begin_read(world, r) {
 
 async function read_all(world, r) {
   const list = world.entries.filter(
-    (e) => isJS(e) && !e.store.device?.lost && e.view.faultsAround.size === 0,
+    (e) => isOurs(world, e) && !e.store.device?.lost && e.view.faultsAround.size === 0,
   );
   r.shuffle(list);
   const some = list.slice(0, 1 + r.below(4));
@@ -852,7 +949,11 @@ async function read_all(world, r) {
 async function read_into(world, r) {
   const out = world.pick(r, onCPU);
   if (!out) return;
-  const fits = (e) => isJS(e) && e.store.dtype === out.store.dtype && e.view.size === out.view.size;
+  const fits = (e) =>
+    isJS(e) &&
+    e.copy === out.copy &&
+    e.store.dtype === out.store.dtype &&
+    e.view.size === out.view.size;
   const source = world.pick(r, fits);
   const { view, store } = source;
   const values = view.values;
@@ -915,7 +1016,9 @@ export const OPERATIONS = new Map([
   [write, 10],
   [copy, 4],
   [fit_upload, 2],
-  [share, 2],
+  [share, 5],
+  [wrap, 2],
+  [expose, 4],
   [lend, 2],
   [to_ndarray, 2],
   [to_worker, 2],

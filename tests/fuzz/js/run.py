@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """run.py --seconds N [--seed N]: tries to break the JavaScript library and WebGPU, in Chromium.
 
-Five parts share the time: faults at every call of WebGPU, random sequences of operations of both
-languages against a model, others on GPU buffers by two copies of the library against plain lists
-of bytes, calls of kernels that come again against fresh kernels, and cycles after which all counts
-are what they were. What fails is printed with the command that does it again.
+Four parts share the time: faults at every call of WebGPU, random sequences of operations of both
+languages and of two copies of the library against a model, calls of kernels that come again against
+fresh kernels, and cycles after which all counts are what they were. What fails is printed with the
+command that does it again.
 """
 
 import argparse
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "web"))
 from browser import PATIENT_S, open_browser, open_page, where_it_should_be
 from serve import SITE, Server
 
-SHARES = {"faults": 0.25, "model": 0.25, "pool": 0.25, "calls": 0.15, "cycles": 0.1}
+SHARES = {"faults": 0.25, "model": 0.5, "calls": 0.15, "cycles": 0.1}
 SLICE = 20.0  # seconds that a page runs before it is asked what it found
 CYCLES = 100_000  # as many as time allows
 # The library once more is below /js-source/: by other URLs it is another copy.
@@ -87,10 +87,6 @@ def model(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
     return _sequences("model", fuzz, seed, seconds, only)
 
 
-def pool(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
-    return _sequences("pool", fuzz, seed, seconds, only)
-
-
 def calls(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
     return _sequences("calls", fuzz, seed, seconds, only)
 
@@ -135,7 +131,6 @@ def cycles(fuzz: Fuzz, _seed: int, seconds: float, _only: Any) -> list[str]:
 PARTS = {
     "faults": faults,
     "model": model,
-    "pool": pool,
     "calls": calls,
     "cycles": cycles,
 }

@@ -24,6 +24,11 @@ export class Store {
   holds = 0;
   /** Whether the array behind it went to another thread. */
   gone = false;
+  /** Whether the bytes behind its elements on a GPU may be others than 0. */
+  padding = { dirty: false };
+  under = null;
+  /** Where its elements begin in a buffer that somebody else made. */
+  byteOffset = 0;
   /** What is called when nothing holds it any more: how often it was. */
   released = null;
 
@@ -36,6 +41,11 @@ export class Store {
 
   get device() {
     return typeof this.place === "object" ? this.place : null;
+  }
+
+  /** The same memory, counted once more; `under`: the store that it holds. */
+  again(under = null) {
+    return Object.assign(Object.create(this), { holds: 0, released: null, under });
   }
 }
 
@@ -142,10 +152,32 @@ export class View {
   }
 }
 
+/** What another copy of the library holds of an array by an exchange. */
+export const lentBy = (storage) => ({ holds: 0, lent: true, isExchange: true, under: storage });
+
+/** Facts of what shares memory with an entry, in the other language or another library. */
+export const shared = ({ storage }) => (storage?.isExchange ? { storage } : {});
+
+/** A hold more on an array or a store; the first on what another copy lent is one on that, too. */
+function take(held) {
+  if (held && held.holds++ === 0) take(held.under);
+}
+
+function give(storage) {
+  if (storage && --storage.holds === 0) give(storage.under);
+}
+
+/** A storage or a store, and all that it holds. */
+function chainOf(held) {
+  return held ? [held, ...chainOf(held.under)] : [];
+}
+
 /** A thing of the library that holds a store. */
 class Entry {
   /** Holds on the array behind it, which its views share; for those over arrays of JavaScript. */
   storage = null;
+  /** The copy of the library that a tensor of JavaScript belongs to. */
+  copy = null;
   readOnly = false;
   pending = 0;
 
@@ -174,9 +206,27 @@ export class World {
 
   constructor(context, python, send) {
     Object.assign(this, { context, python, send });
-    this.library = context.library;
+    [this.copy] = context.copies;
     this.labels = context.labels;
     this.bridge = context.bridge;
+  }
+
+  /** That of the copy which this step uses. */
+  get library() {
+    return this.copy.library;
+  }
+
+  get exchange() {
+    return this.copy.exchange;
+  }
+
+  /** Errors, for `attempt`, where a tensor passes to another copy: a fault that is known already is thrown. */
+  passing(entry, copy = this.copy) {
+    const [isPassed, lost] = [entry.copy !== copy, entry.store.device?.lost];
+    return {
+      must: isPassed && lost ? ["DeviceLostError"] : [],
+      may: isPassed && entry.view.faultsAround.size > 0 ? ["KernelError"] : [],
+    };
   }
 
   async addDevice() {
@@ -195,8 +245,9 @@ export class World {
 
   add(kind, it, view, facts = {}) {
     const entry = Object.assign(new Entry(kind, it, view), facts);
-    if (entry.storage) entry.storage.holds++;
-    entry.store.holds++;
+    entry.copy = this.context.copies.find(({ library }) => it instanceof library.Tensor) ?? null;
+    take(entry.storage);
+    take(entry.store);
     this.entries.push(entry);
     return entry;
   }
@@ -204,12 +255,14 @@ export class World {
   /** The hold of an entry is gone. */
   drop(entry) {
     this.entries.splice(this.entries.indexOf(entry), 1);
-    if (entry.storage) entry.storage.holds--;
+    give(entry.storage);
     this.unhold(entry.store);
   }
 
   unhold(store) {
-    if (--store.holds === 0 && store.released) this.dropped.push(store);
+    if (--store.holds > 0) return;
+    if (store.released) this.dropped.push(store);
+    if (store.under) this.unhold(store.under);
   }
 
   /**
@@ -362,13 +415,16 @@ export class World {
     this.python.run("live", "{}"); // collects what errors of Python's keep
     const { webgpu, liveTensors } = this.library;
     const stats = webgpu.stats();
+    const stores = new Set(this.entries.flatMap(({ store }) => chainOf(store)));
     for (const device of this.devices) {
-      const stores = new Set(this.entries.map(({ store }) => store));
       const expected = [...stores].filter((store) => store.device === device).length;
       const { buffers } = stats[device.id];
       found(buffers === expected, () => `${buffers} buffers under tensors, not ${expected}`);
     }
-    const expected = this.entries.filter(({ kind }) => kind !== "py" && kind !== "np").length;
+    const held = new Set(this.entries.flatMap(({ storage }) => chainOf(storage)));
+    const exchanges = [...held].filter(({ isExchange }) => isExchange).length;
+    const ofJS = this.entries.filter(({ kind }) => kind !== "py" && kind !== "np").length;
+    const expected = ofJS + exchanges;
     const live = liveTensors() - this.context.tensorsBefore;
     found(live === expected, () => `liveTensors() is ${live}, not ${expected}`);
     for (const store of this.dropped.splice(0)) {
