@@ -360,6 +360,33 @@ async function make_from_buffer(world, r) {
   world.add("js", it, View.whole(store, shape));
 }
 
+/** A buffer that cannot be made: reading it raises the error, and no later tensor gets it. */
+async function make_invalid(world, r) {
+  const { gpu } = r.of(world.devices.filter(({ lost }) => !lost));
+  const size = r.of([1, 20, 40, 70_000]);
+  const zeros = world.library.Tensor.fromTypedArray(new Uint8Array(size));
+  let spoilt = 0; // 0: the pool had one
+  gpu.createBuffer = (descriptor) => {
+    spoilt++;
+    const usage = descriptor.usage | GPUBufferUsage.MAP_READ; // goes with COPY_DST only
+    return GPUDevice.prototype.createBuffer.call(gpu, { ...descriptor, usage });
+  };
+  let made;
+  try {
+    made = zeros.to(gpu);
+  } finally {
+    delete gpu.createBuffer;
+    zeros.release();
+  }
+  world.spoilt += spoilt;
+  const errors = { must: spoilt > 0 ? ["DeviceError"] : [] };
+  // An error scope watches large ones, whose errors are told if nobody reads.
+  if (size > 1 << 16 || r.oneIn(2))
+    await world.attempt("reading what is invalid", () => made.read(), errors);
+  made.release();
+  await gpu.queue.onSubmittedWorkDone();
+}
+
 /** One over what a library of somebody else hands out, which may be sloppy. */
 async function take_fake(world, r) {
   const { Tensor } = world.library;
@@ -1007,6 +1034,7 @@ export const OPERATIONS = new Map([
   [make_numpy, 3],
   [make_on_gpu, 4],
   [make_from_buffer, 2],
+  [make_invalid, 2],
   [take_fake, 2],
   [take_lie, 1],
   [grow_memory, 1],
