@@ -22,7 +22,7 @@ export { shareDevice } from "./adapters/devices.js";
 export { ON_CPU, ON_GPU } from "./adapters/generated.js";
 export { fromOrt, type Ort, toOrt } from "./adapters/ort.js";
 export { isOfRun, nameSession } from "./adapters/ortruns.js";
-export { CopyError, ReleasedError } from "./core/errors.js";
+export { CopyError, ReleasedError, tagOf, textOf } from "./core/errors.js";
 export { checkOptions } from "./core/options.js";
 export { tagOfDType } from "./open/dtypes.js";
 export { factsOf, readHeader, writeHeader } from "./open/safetensors.js";
@@ -34,7 +34,7 @@ export { requestDevice } from "./webgpu/device/request.js";
 export { calledAt, sites, unseen } from "./webgpu/errors/errors.js";
 export { toCanvas } from "./webgpu/images/images.js";
 export { timed } from "./webgpu/kernels/timing.js";
-export type { DType, GPUBuffer, GPUDevice, Tensor };
+export type { DType, GPUDevice };
 
 /**
  * Checks that a device works.

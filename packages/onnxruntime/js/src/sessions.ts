@@ -8,13 +8,13 @@
  * second call while one waits for the GPU, nor mount two sessions' files at once.
  */
 
+import type { Tensor } from "dlpack-web";
 import {
   bufferOf,
   CopyError,
   checkAlive,
   checkWrite,
   fromOrt,
-  type GPUBuffer,
   type GPUDevice,
   type Handle,
   inTurn,
@@ -29,7 +29,6 @@ import {
   readInto,
   realDevice,
   shareDevice,
-  type Tensor,
   toOrt,
   unseen,
   type Wait,
@@ -482,7 +481,7 @@ class Run {
   }
 
   /** Code that may still use one of those buffers keeps it. */
-  #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
+  #giveUp(isKept: (buffer: ReturnType<typeof bufferOf>) => boolean): void {
     for (const tensor of this.#uploaded) if (isKept(bufferOf(tensor))) void tensor.buffer;
   }
 

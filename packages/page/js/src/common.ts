@@ -1,36 +1,8 @@
-/** Text of messages, shapes, and what has to be released. */
+/** Errors of messages, shapes, and what has to be released. */
 import { UnsupportedError } from "dlpack-web/core";
-
-const hinted = (text: string) => text.replace(/Promise]$/, "$& (await it)");
-
-/** What a value is, for messages: "[object GPUBuffer]"; of a Promise also what to do. */
-export function tagOf(value: unknown): string {
-  const tag = Object.prototype.toString.call(value);
-  if (tag !== "[object Object]" && tag !== "[object EventTarget]") return hinted(tag);
-  const { name } = Object((value as object).constructor) as { name?: unknown };
-  // Deno's classes of WebGPU have no tags.
-  return /^GPU|Canvas$/.test(String(name)) ? `[object ${name}]` : tag;
-}
 
 const cut = (text: string, most: number) =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;
-
-/**
- * A value as text for messages, cut before it is made where it is a list; its own conversion may
- * throw, as a tensor's does.
- */
-export function textOf(value: unknown): string {
-  try {
-    if (typeof value !== "object" || value === null) return cut(String(value), 200);
-    if (Array.isArray(value) || ArrayBuffer.isView(value)) {
-      const { length = 0 } = value as unknown[];
-      if (length > 64) return `${tagOf(value)} of ${length}`;
-    }
-    return cut(hinted(value.toString()), 200);
-  } catch {
-    return tagOf(value);
-  }
-}
 
 /** The error for what another side sent. */
 export function malformed(what: string, why: string, given?: unknown): UnsupportedError {

@@ -1,7 +1,6 @@
 /** What a kernel asks of the page, as messages have it: their form may be wrong. */
 import { UnsupportedError } from "dlpack-web/core";
-import type { compile } from "dlpack-web/internal";
-import { textOf } from "../common.js";
+import { type compile, textOf } from "dlpack-web/internal";
 
 /** Elements in a buffer. */
 export interface Described {

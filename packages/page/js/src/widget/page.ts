@@ -1,7 +1,6 @@
 /** The page's end of a widget: offers the GPU to the kernel, and shows what became of it. */
 import type { Tensor } from "dlpack-web/core";
-import { type GPUDevice, requestDevice, toCanvas } from "dlpack-web/internal";
-import { textOf } from "../common.js";
+import { type GPUDevice, requestDevice, textOf, toCanvas } from "dlpack-web/internal";
 import { newSession } from "../wire/endpoint.js";
 import { Direct } from "./direct.js";
 import { type Content, Session, VERSION } from "./session.js";

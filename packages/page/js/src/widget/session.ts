@@ -1,7 +1,6 @@
 /** One session of this page with one kernel: py/dlpack_web_page/_page/link.py has the messages. */
 import type { Tensor } from "dlpack-web/core";
-import { type GPUDevice, listenForFaults, sites } from "dlpack-web/internal";
-import { textOf } from "../common.js";
+import { type GPUDevice, listenForFaults, sites, textOf } from "dlpack-web/internal";
 import { Wire } from "../wire/endpoint.js";
 import { cut } from "../wire/frame.js";
 import type { Operation } from "./operations.js";

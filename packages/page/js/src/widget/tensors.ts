@@ -1,6 +1,7 @@
 /** The tensors that Python shows to the script of a widget, by name. */
 import type { Tensor } from "dlpack-web/core";
-import { quietly, tagOf, textOf } from "../common.js";
+import { tagOf, textOf } from "dlpack-web/internal";
+import { quietly } from "../common.js";
 
 /**
  * What {@link Tensors.watch} calls. Without a tensor, Python shows none under this name, or its

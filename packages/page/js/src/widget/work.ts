@@ -9,11 +9,12 @@ import {
   emptyOn,
   explainHere,
   type GPUDevice,
+  textOf,
   timed,
   unseen,
   viewOf,
 } from "dlpack-web/internal";
-import { quietly, releasing, textOf } from "../common.js";
+import { quietly, releasing } from "../common.js";
 import {
   type Arriving,
   type Call,

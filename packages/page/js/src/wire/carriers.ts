@@ -1,7 +1,6 @@
 /** Channels for a {@link Wire}: message ports, workers, WebSockets. */
 import { UnsupportedError } from "dlpack-web/core";
-import { checkOptions } from "dlpack-web/internal";
-import { tagOf } from "../common.js";
+import { checkOptions, tagOf } from "dlpack-web/internal";
 import { WIRE_NAMES, Wire, type WireOptions } from "./endpoint.js";
 import { type Bytes, joined } from "./frame.js";
 
