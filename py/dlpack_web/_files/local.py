@@ -39,7 +39,7 @@ from .headers import (
     read_npy,
     safetensors_length,
 )
-from .parts import Block, blocks_of, part_of
+from .parts import Block, blocks_of, in_javascript, part_of
 
 if TYPE_CHECKING:
     from .archive import Archive
@@ -381,9 +381,17 @@ class How(NamedTuple):
     def js_device(self) -> int:
         return -1 if self.device is None else self.device.id
 
-    @property
-    def js_dtype(self) -> str | None:
-        return self.dtype and str(self.dtype)
+    def in_javascript(self, key: Any) -> tuple[dict[str, Any], Any]:
+        """The options for JavaScript, with the part that a key selects, and the index
+        that adds new axes to what it loads; None: there are none."""
+        options: dict[str, Any] = {
+            "dtype": self.dtype and str(self.dtype),
+            "whole": self.whole,
+        }
+        after = None
+        if key is not None:
+            options["part"], options["ellipsis"], after = in_javascript(key)
+        return options, after
 
 
 async def off(how: How, function: Callable[..., Any], *args: Any) -> Any:
@@ -458,7 +466,10 @@ def shaped(flat: Tensor, entry: Entry) -> Tensor:
             return turned.permute_dims(tuple(reversed(range(len(entry.shape)))))
 
 
-async def load(source: Source, entry: Entry, how: How) -> Tensor:
+async def load(source: Source, entry: Entry, how: How, key: Any = None) -> Tensor:
+    """A tensor, or the part of it that a key selects."""
+    if key is not None:
+        return await _load_part(source, entry, key, how)
     dtype = entry.dtype if how.dtype is None else how.dtype
     if how.device is None or entry.dtype.bits % 8:
         flat = await elements(source, entry, how)
@@ -475,7 +486,7 @@ async def load(source: Source, entry: Entry, how: How) -> Tensor:
     return shaped(flat, entry)
 
 
-async def load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
+async def _load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
     """Some of the elements: a view if possible; otherwise only these are read."""
     part = part_of(key, entry.shape)
     if entry.dtype.bits * entry.dtype.lanes % 8:

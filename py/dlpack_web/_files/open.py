@@ -32,7 +32,7 @@ from . import local, shards
 from .archive import Archive
 from .headers import Entry, Unreadable, is_raw, malformed
 from .local import How, Progress
-from .parts import in_javascript, part_of
+from .parts import part_of
 
 # Tensors of a sharded model that are loaded at the same time.
 _AT_ONCE = 6
@@ -68,7 +68,7 @@ class TensorInfo(NamedTuple):
     nbytes: int
 
 
-type _Inside = _LocalInside | _Shards | _JsInside
+type _Inside = _LocalInside | _JsInside
 
 
 class TensorPart:
@@ -251,7 +251,7 @@ class TensorFile(Mapping[str, Tensor]):
             if self._there(name, asked) is None:
                 self._check(name, how)
         inside = self._open()
-        if how.remote is not None and not isinstance(inside, _JsInside):
+        if isinstance(inside, _LocalInside) and how.remote is not None:
             inside.expect([name for name in wanted if self._there(name, asked) is None])
         if inside.shards > 1:
             return await self._side_by_side(wanted, how, asked)
@@ -372,7 +372,7 @@ class TensorFile(Mapping[str, Tensor]):
         if dtype is not None:
             how = how._replace(dtype=parse_dtype(dtype))
         self._check(name, how)
-        tensor = await self._open().load_part(name, key, how)
+        tensor = await self._open().load(name, how, key)
         if self._inside is None:
             tensor.release()
         self._open()
@@ -569,10 +569,7 @@ async def open(
         found = await local.off(how, _contents, file, format, sizes, part, how)
         if isinstance(found, TensorFile):
             return found
-        if part is None:
-            tensor = await local.load(file, found, how)
-        else:
-            tensor = await local.load_part(file, found, part, how)
+        tensor = await local.load(file, found, how, part)
     except BaseException:
         file.close()  # the traceback keeps it
         raise
@@ -634,17 +631,28 @@ def _contents(
             f"{file.name} has several tensors: open it without part, then "
             "file.get_slice(name)[...]"
         )
-    inside = _Shards(file) if format == "index" else _LocalInside(file, format)
-    return TensorFile(inside, file.name, how)
+    return TensorFile(_LocalInside(file, format), file.name, how)
 
 
-class _Shards:
-    """The tensors of a model in several files that Python reads."""
+class _LocalInside:
+    """The tensors of a file, or of a model in several files, that Python reads."""
 
-    def __init__(self, index: Any) -> None:
+    def __init__(self, file: local.Local, format: str) -> None:
         self.infos: dict[str, TensorInfo] = {}
+        # Why some cannot be loaded: "has dtype ...", of the tensor.
         self.refused: dict[str, str] = {}
-        self._inside: dict[str, _LocalInside] = {}
+        self.metadata: dict[str, str] = {}
+        self.shards = 1
+        self._places: dict[str, tuple[Any, Entry | Unreadable]] = {}
+        if format == "npz":
+            archive = Archive(file)
+            self._add(archive, archive.entries)
+        elif format == "index":
+            self._add_shards(file)
+        else:
+            self.metadata = self._add_safetensors(file)[1]
+
+    def _add_shards(self, index: Any) -> None:
         found, self.metadata = shards.read_index(index)
         folder = os.path.abspath(os.path.dirname(index.name))
         names = dict.fromkeys(found.values())
@@ -652,103 +660,69 @@ class _Shards:
         for shard in names:
             path = os.path.join(folder, shard)
             file = index.sibling(shard) if index.remote else local.Again(path)
-            inside = _LocalInside(file, "safetensors")
-            shards.check_names(shard, inside.infos, found, index.name)
-            self.infos |= inside.infos
-            self.refused |= inside.refused
-            self._inside |= dict.fromkeys(inside.infos, inside)
+            entries, _ = self._add_safetensors(file)
+            inside = [entry.name for entry in entries]
+            shards.check_names(shard, inside, found, index.name)
         shards.check_all(self.infos, found, index.name)
         if index.remote:
             index.close()
 
-    async def load(self, name: str, how: How) -> Tensor:
-        return await self._of(name).load(name, how)
+    def _add_safetensors(
+        self, file: Any
+    ) -> tuple[list[Entry | Unreadable], dict[str, str]]:
+        with _reading(file) as there:
+            local.format_of(there, "safetensors", False, False)
+            entries, metadata = local.safetensors_entries(there)
+        self._add(file, entries)
+        return entries, metadata
 
-    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
-        return await self._of(name).load_part(name, key, how)
+    def _add(self, source: Any, entries: list[Entry | Unreadable]) -> None:
+        for entry in entries:
+            name = entry.name
+            self._places[name] = source, entry
+            self.infos[name] = TensorInfo(entry.dtype, entry.shape, entry.nbytes)
+            if isinstance(entry, Unreadable):
+                self.refused[name] = entry.why
 
-    def _of(self, name: str) -> "_LocalInside":
-        if not self._inside:
+    async def load(self, name: str, how: How, key: Any = None) -> Tensor:
+        if not self._places:
             raise _core.ReleasedError("the file was closed")
-        return self._inside[name]
+        source, entry = self._places[name]
+        if isinstance(entry, Unreadable):
+            raw = local.raw_in(entry, how.dtype)
+            if raw is None or raw.nbytes != entry.nbytes:
+                malformed(name, f"it {entry.why}")
+            entry = raw
+        with _reading(source) as there:
+            return await local.load(there, entry, how, key)
 
     def expect(self, names: list[str]) -> None:
-        for inside in {id(each): each for each in self._inside.values()}.values():
-            inside.expect([name for name in names if name in inside.infos])
+        """Announces tensors of files at URLs that are loaded next."""
+        wanted = [self._places[name] for name in names]
+        for source in self._sources():
+            if not isinstance(source, Archive):
+                entries = [entry for file, entry in wanted if file is source]
+                source.expect([each for each in entries if isinstance(each, Entry)])
+
+    def _sources(self) -> list[Any]:
+        return [*{id(source): source for source, _ in self._places.values()}.values()]
 
     def close(self) -> None:
-        inside, self._inside = self._inside, {}
-        for each in inside.values():
-            each.close()
+        sources, self._places = self._sources(), {}
+        for source in sources:
+            file = getattr(source, "file", source)
+            if getattr(file, "remote", False):
+                file.close()
 
 
-class _LocalInside:
-    """The tensors of a file that Python reads."""
-
-    shards = 1
-
-    def __init__(self, file: local.Local | local.Again, format: str) -> None:
-        self._source: Any = file
-        self.metadata: dict[str, str] = {}
-        if isinstance(file, local.Again):
-            with closing(file.open()) as there:
-                local.format_of(there, format, False, False)
-                entries, self.metadata = local.safetensors_entries(there)
-        elif format == "npz":
-            self._source = archive = Archive(file)
-            entries = archive.entries
-        else:
-            local.format_of(file, format, False, False)
-            entries, self.metadata = local.safetensors_entries(file)
-        self._entries = {entry.name: entry for entry in entries}
-        self.infos = {
-            entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
-            for entry in entries
-        }
-        # Why some cannot be loaded: "has dtype ...", of the tensor.
-        self.refused = {
-            entry.name: entry.why for entry in entries if isinstance(entry, Unreadable)
-        }
-
-    async def load(self, name: str, how: How) -> Tensor:
-        with self._reading() as source:
-            return await local.load(source, self._entry(name, how), how)
-
-    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
-        with self._reading() as source:
-            return await local.load_part(source, self._entry(name, how), key, how)
-
-    def _entry(self, name: str, how: How) -> Entry:
-        entry = self._entries[name]
-        if isinstance(entry, Entry):
-            return entry
-        raw = local.raw_in(entry, how.dtype)
-        if raw is None or raw.nbytes != entry.nbytes:
-            malformed(name, f"it {entry.why}")
-        return raw
-
-    @contextmanager
-    def _reading(self) -> Iterator[local.Source]:
-        source = self._source
-        if source is None:
-            raise _core.ReleasedError("the file was closed")
-        if not isinstance(source, local.Again):
-            yield source
-            return
+@contextmanager
+def _reading(source: Any) -> Iterator[Any]:
+    """The source; one that is opened for each read is closed afterwards."""
+    if isinstance(source, local.Again):
         with closing(source.open()) as file:
             yield file
-
-    def expect(self, names: list[str]) -> None:
-        # tensors of a file at a URL that are loaded next
-        if not isinstance(self._source, Archive):
-            entries = [self._entries[name] for name in names]
-            self._source.expect([each for each in entries if isinstance(each, Entry)])
-
-    def close(self) -> None:
-        source, self._source = self._source, None
-        file = getattr(source, "file", source)
-        if getattr(file, "remote", False):
-            file.close()
+    else:
+        yield source
 
 
 def _waits(info: TensorInfo, how: How) -> bool:
@@ -793,11 +767,8 @@ def _blocking(
 async def _open_js(
     source: Any, format: str | None, shape: Any, part: Any, how: How
 ) -> Tensor | TensorFile:
-    wanted = {"format": format, "dtype": how.js_dtype, "shape": shape}
-    wanted["whole"] = how.whole
-    after = None
-    if part is not None:
-        wanted["part"], wanted["ellipsis"], after = in_javascript(part)
+    wanted, after = how.in_javascript(part)
+    wanted |= {"format": format, "shape": shape}
     args = source, how.js_device, javascript.options(wanted)
     try:
         kept, found = await _loaded(how.progress, javascript.calls().files.open, *args)
@@ -808,11 +779,12 @@ async def _open_js(
     if hasattr(found, "names"):
         inside = _JsInside(kept, found)
         return TensorFile(inside, inside.name, how)
-    return _viewed(javascript.receive(javascript.calls().tensors.fromJs, found), after)
+    return _received(found, after)
 
 
-def _viewed(tensor: Tensor, key: Any) -> Tensor:
-    """A view, if there is a key; releases the tensor."""
+def _received(found: Any, key: Any) -> Tensor:
+    """A Tensor of JavaScript's; a view of it, if there is a key."""
+    tensor = javascript.receive(javascript.calls().tensors.fromJs, found)
     if key is None:
         return tensor
     with tensor:
@@ -867,21 +839,11 @@ class _JsInside:
             for name, dtype, shape, nbytes, _ in infos
         }
 
-    async def load(self, name: str, how: How) -> Tensor:
-        return await self._load(name, {}, how)
-
-    async def load_part(self, name: str, key: Any, how: How) -> Tensor:
-        ranges, ellipsis, after = in_javascript(key)
-        some = {"part": ranges, "ellipsis": ellipsis}
-        return _viewed(await self._load(name, some, how), after)
-
-    async def _load(self, name: str, some: dict[str, Any], how: How) -> Tensor:
-        options = javascript.options(
-            {"dtype": how.js_dtype, "whole": how.whole, **some}
-        )
-        args = self._file, name, how.js_device, options
+    async def load(self, name: str, how: How, key: Any = None) -> Tensor:
+        wanted, after = how.in_javascript(key)
+        args = self._file, name, how.js_device, javascript.options(wanted)
         _, found = await _loaded(how.progress, javascript.calls().files.load, *args)
-        return javascript.receive(javascript.calls().tensors.fromJs, found)
+        return _received(found, after)
 
     def close(self) -> None:
         self._file.close()

@@ -167,7 +167,7 @@ def test_pieces_of_two_tensors_in_turn(path_of, monkeypatch):
     )
     inside = opening._LocalInside(local.open_path(str(path_of)), kind)
     turns = {
-        name: local.pieces(inside._source, inside._entries[name]) for name in arrays
+        name: local.pieces(*inside._places[name]) for name in arrays
     }
     found = dict.fromkeys(arrays, b"")
     while turns:
