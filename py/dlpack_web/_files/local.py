@@ -70,10 +70,22 @@ type Local = Memory | Disk | Remote
 type Source = Local | Archive | _Scattered
 
 
-class Memory:
-    """A file in memory, or mapped: tensors are views of it."""
+class _Host:
+    """A file of this computer."""
 
+    name: str
     remote = False
+
+    def stream(self) -> Any:
+        raise NotImplementedError
+
+    @contextmanager
+    def reading(self, entry: Entry) -> Iterator["Reading"]:
+        yield Reading(self.stream(), self.name, entry.start)
+
+
+class Memory(_Host):
+    """A file in memory, or mapped: tensors are views of it."""
 
     def __init__(self, memory: memoryview, name: str) -> None:
         self.memory, self.name, self.size = memory, name, memory.nbytes
@@ -84,12 +96,8 @@ class Memory:
     def elements(self, entry: Entry) -> memoryview:
         return self.memory[entry.start : entry.start + entry.nbytes]
 
-    @contextmanager
-    def reading(self, entry: Entry) -> Iterator["Reading"]:
-        yield Reading(_stream_of(self.elements(entry)), self.name)
-
     def stream(self) -> Any:
-        return _stream_of(self.memory)
+        return Stream(self.size, lambda at, count: self.memory[at : at + count])
 
     def close(self) -> None:
         """Unmaps it, unless a tensor has it."""
@@ -100,10 +108,8 @@ class Memory:
                 mapped.close()
 
 
-class Disk:
+class Disk(_Host):
     """A file in Pyodide's file system, where mapping would copy it."""
-
-    remote = False
 
     def __init__(self, path: str) -> None:
         self._file = io.FileIO(path)
@@ -113,10 +119,6 @@ class Disk:
     def read(self, start: int, count: int) -> bytes:
         self._file.seek(start)
         return self._file.read(count)
-
-    @contextmanager
-    def reading(self, entry: Entry) -> Iterator["Reading"]:
-        yield Reading(self._file, self.name, entry.start)
 
     def stream(self) -> Any:
         return self._file
@@ -216,10 +218,6 @@ def open_buffer(buffer: Buffer) -> Local:
     if not view.c_contiguous:
         raise BufferError("the bytes of a file must be contiguous")
     return Memory(PickleBuffer(view).raw(), f"the {kind}")
-
-
-def _stream_of(memory: memoryview) -> "Stream":
-    return Stream(memory.nbytes, lambda at, count: memory[at : at + count])
 
 
 class Stream(io.RawIOBase):
@@ -470,20 +468,24 @@ async def load(source: Source, entry: Entry, how: How, key: Any = None) -> Tenso
     """A tensor, or the part of it that a key selects."""
     if key is not None:
         return await _load_part(source, entry, key, how)
-    dtype = entry.dtype if how.dtype is None else how.dtype
     if how.device is None or entry.dtype.bits % 8:
-        flat = await elements(source, entry, how)
-        if dtype != entry.dtype or how.device is not None:
-            with flat:
-                flat = flat.to_device(how.device or CPU, dtype=dtype)
-        try:
-            _tell(how, entry.nbytes, entry.nbytes)
-        except BaseException:
-            flat.release()
-            raise
+        flat = _finished(await elements(source, entry, how), entry.nbytes, how)
     else:
-        flat = await _to_gpu(source, entry, dtype, how)
+        flat = await _to_gpu(source, entry, how)
     return shaped(flat, entry)
+
+
+def _finished(tensor: Tensor, nbytes: int, how: How) -> Tensor:
+    """Of elements on the CPU, which it releases unless it returns them."""
+    if how.device is not None or how.dtype not in (None, tensor.dtype):
+        with tensor:
+            tensor = tensor.to_device(how.device or CPU, dtype=how.dtype)
+    try:
+        _tell(how, nbytes, nbytes)
+    except BaseException:
+        tensor.release()
+        raise
+    return tensor
 
 
 async def _load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor:
@@ -499,16 +501,7 @@ async def _load_part(source: Source, entry: Entry, key: Any, how: How) -> Tensor
     view = None if how.device is not None else _view_of(source, entry)
     if view is not None:
         with shaped(view, entry) as whole:
-            found = whole[key]
-        if how.dtype not in (None, entry.dtype):
-            with found:
-                found = found.to_device(CPU, dtype=how.dtype)
-        try:
-            _tell(how, nbytes, nbytes)
-        except BaseException:
-            found.release()
-            raise
-        return found
+            return _finished(whole[key], nbytes, how)
     cut = entry._replace(shape=part.loaded, nbytes=nbytes)
     if nbytes:
         blocks, end = blocks_of(part, entry, PIECE), _ALL
@@ -571,11 +564,11 @@ class _Gathering(Reading):
         self._packed = memoryview(_core._raw(packed)[0])
 
 
-async def _to_gpu(source: Source, entry: Entry, dtype: DType, how: How) -> Tensor:
+async def _to_gpu(source: Source, entry: Entry, how: How) -> Tensor:
     """The elements along one axis on a GPU, uploaded piece by piece."""
     assert how.device is not None
     size = prod(entry.shape)
-    target = empty(size, dtype, device=how.device)
+    target = empty(size, how.dtype or entry.dtype, device=how.device)
     try:
         first = under_way = 0
         with closing(pieces(source, entry)) as parts:

@@ -372,8 +372,11 @@ class TensorFile(Mapping[str, Tensor]):
         if dtype is not None:
             how = how._replace(dtype=parse_dtype(dtype))
         self._check(name, how)
-        tensor = await self._open().load(name, how, key)
-        if self._inside is None:
+        return await self._fresh(name, how, key)
+
+    async def _fresh(self, name: str, how: How, *key: Any) -> Tensor:
+        tensor = await self._open().load(name, how, *key)
+        if self._inside is None:  # another task closed the file
             tensor.release()
         self._open()
         return tensor
@@ -403,15 +406,13 @@ class TensorFile(Mapping[str, Tensor]):
         found = self._there(name, asked)
         if found is not None:
             return found
-        tensor = await self._open().load(name, how)
-        # Meanwhile another task may have loaded it, or closed the file.
+        tensor = await self._fresh(name, how)
         found = self._there(name, asked)
-        if self._inside is None or found is not None:
+        if found is not None:  # another task has loaded it
             tensor.release()
-        self._open()
-        if found is None:
-            found = self._loaded[name] = tensor
-        return found
+            return found
+        self._loaded[name] = tensor
+        return tensor
 
     def __getitem__(self, name: str) -> Tensor:
         found = self._there(name)
