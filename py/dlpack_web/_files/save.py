@@ -17,7 +17,7 @@ from .._backends import javascript, owner_of
 from .._backends.calls import refuse_recorded
 from .._layout.text import shown, type_of
 from .._tensor.hints import awaited
-from .._tensor.tensor import Tensor, from_dlpack, share
+from .._tensor.tensor import Tensor, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE
 
@@ -92,7 +92,9 @@ async def save(
         if javascript.is_js(target):
             await _save_js(target, held, wanted, said)
             return None
-        return await _save(target, held, wanted, said)
+        memory = io.BytesIO()
+        await _save(memory if target is None else target, held, wanted, said)
+        return memory.getvalue() if target is None else None
     finally:
         for tensor in held.values():
             tensor.release()
@@ -173,31 +175,28 @@ async def _save_js(
 
 
 async def _save(
-    target: Any, held: Mapping[str, Tensor], format: str, metadata: Mapping[str, str]
-) -> bytes | None:
-    what = target if isinstance(target, str) else "the file"
-    header, order = _laid_out(held, format, metadata, what)
+    target: Any, held: dict[str, Tensor], format: str, metadata: Mapping[str, str]
+) -> None:
+    header = _header_of(held, format, metadata, target)
+    file = _target_of(target)
     try:
-        file = _target_of(target)
-        try:
-            file.write(header)
-            for tensor in order:
-                async with aclosing(_pieces(tensor)) as pieces:
-                    async for piece in pieces:
-                        file.write(piece)
-            return file.end()
-        except BaseException:
-            file.undo()
-            raise
-    finally:
-        for tensor in order:
-            tensor.release()
+        file.write(header)
+        for tensor in held.values():
+            async with aclosing(_pieces(tensor)) as pieces:
+                async for piece in pieces:
+                    file.write(piece)
+        file.end()
+    except BaseException:
+        file.undo()
+        raise
 
 
-def _laid_out(
-    held: Mapping[str, Tensor], format: str, metadata: Mapping[str, str], what: str
-) -> tuple[bytes, list[Tensor]]:
-    """The header, and our own references to the tensors in the file's order."""
+def _header_of(
+    held: dict[str, Tensor], format: str, metadata: Mapping[str, str], target: Any
+) -> bytes:
+    """The header. A tensor whose first index varies fastest becomes its transpose, in
+    the order of the file."""
+    what = target if isinstance(target, str) else "the file"
     for tensor in held.values():
         if tensor.padded or tensor.dtype.bits % 8:
             malformed(
@@ -206,16 +205,15 @@ def _laid_out(
             )
     if format == "safetensors":
         facts = [(name, t.dtype, t.shape) for name, t in held.items()]
-        header = safetensors_header(facts, metadata, what)
-        return header, [from_dlpack(tensor) for tensor in held.values()]
+        return safetensors_header(facts, metadata, what)
     (tensor,) = held.values()
+    dtype, shape = tensor.dtype, tensor.shape
     turned = tensor.permute_dims(tuple(reversed(range(tensor.ndim))))
     columns = turned._row_major() and not tensor._row_major()
-    header = npy_header(tensor.dtype, tensor.shape, columns, what)
     if columns:
-        return header, [turned]
+        held[""], turned = turned, tensor
     turned.release()
-    return header, [from_dlpack(tensor)]
+    return npy_header(dtype, shape, columns, what)
 
 
 # --- elements ------------------------------------------------------------------------------
@@ -231,10 +229,9 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
                     with _core._empty(part.shape, part._dtype, False) as landing:
                         await owner_of(part).read([part], [landing])
                         yield memoryview(_core._raw(landing)[0])
-                elif part._row_major():
-                    yield memoryview(_core._raw(part)[0])
                 else:
-                    with _core.from_dlpack(part, copy=True) as packed:
+                    copy = None if part._row_major() else True
+                    with _core.from_dlpack(part, copy=copy) as packed:
                         yield memoryview(_core._raw(packed)[0])
 
 
@@ -264,9 +261,7 @@ def _parts(tensor: Tensor) -> Generator[Tensor]:
 # Nothing is made before the first write(): undo() finds all of it, wherever an interrupt comes.
 
 
-def _target_of(target: Any) -> "_Memory | _Object | _Path":
-    if target is None:
-        return _Memory()
+def _target_of(target: Any) -> "_Object | _Path":
     if isinstance(target, str):
         return _Path(target)
     if callable(getattr(target, "write", None)):
@@ -286,22 +281,10 @@ class _Object:
     def write(self, piece: memoryview | bytes) -> None:
         _write_all(self._file, piece)
 
-    def end(self) -> bytes | None:
-        return None
+    def end(self) -> None:
+        """Nothing: what was written stays, also after an error."""
 
-    def undo(self) -> None:
-        """What was written stays."""
-
-
-class _Memory(_Object):
-    """The bytes that are returned."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-
-    def end(self) -> bytes:
-        data: bytes = self._file.getvalue()
-        return data
+    undo = end
 
 
 class _Path:

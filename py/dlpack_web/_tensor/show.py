@@ -249,39 +249,37 @@ def text(tensor: Any) -> str:
     """`Tensor(elements, properties)`. Without elements it ends with how to get them, or
     why they cannot be read. ReleasedError for a released tensor."""
     facts = tensor._said_facts()
-    try:
-        shown, note = _elements(tensor)
-        return f"Tensor({shown}, {facts}){note}"
-    except MemoryError:
-        raise
-    except _NotShownError as how:
-        return f"Tensor({facts}), {how}"
-    except Exception as error:  # noqa: BLE001 - of the GPU, or of the memory's owner
-        return f"Tensor({facts}), {_why(error)}"
-
-
-def _why(error: Exception) -> str:
-    return f"not readable: {type(error).__name__}: {error}"
+    shown, note, why = _elements(tensor, "Tensor(")
+    if shown is None:
+        return f"Tensor({facts}), {note}{why}"
+    return f"Tensor({shown}, {facts}){note}"
 
 
 def elements(tensor: Any, picture: Array | str = "") -> str:
     """The elements alone, or why they cannot be read unless the picture says it: a read
     that failed counts as reported. "" if the picture says how to get them."""
+    shown, note, why = _elements(tensor, "")
+    if shown is not None:
+        return shown + note
+    _ = tensor.shape  # raises ReleasedError if this tensor was released
+    said = isinstance(picture, str) and picture and picture in why
+    return "" if said else why
+
+
+def _elements(tensor: Any, prefix: str) -> tuple[str | None, str, str]:
+    """The elements and a note on them; or None, and how to get them, or why they cannot
+    be read."""
     try:
-        return "".join(_elements(tensor, ""))
+        return *_read(tensor, prefix), ""
     except MemoryError:
         raise
-    except _NotShownError:
-        return ""
+    except _NotShownError as how:
+        return None, str(how), ""
     except Exception as error:  # noqa: BLE001 - of the GPU, or of the memory's owner
-        _ = tensor.shape  # raises ReleasedError if this tensor was released
-        why = _why(error)
-        said = isinstance(picture, str) and picture and picture in why
-        return "" if said else why
+        return None, "", f"not readable: {type(error).__name__}: {error}"
 
 
-def _elements(tensor: Any, prefix: str = "Tensor(") -> tuple[str, str]:
-    """The elements, and a note on them."""
+def _read(tensor: Any, prefix: str) -> tuple[str, str]:
     on_gpu = not tensor.device.is_host
     way = "await t.to_host()" if on_gpu else "t.numpy()"
     if on_gpu and tensor.size and not owner_of(tensor).can_block():

@@ -166,9 +166,7 @@ def test_pieces_of_two_tensors_in_turn(path_of, monkeypatch):
         else save(None, arrays)
     )
     inside = opening._LocalInside(local.open_path(str(path_of)), kind)
-    turns = {
-        name: local.pieces(*inside._places[name]) for name in arrays
-    }
+    turns = {name: local.pieces(*inside._places[name]) for name in arrays}
     found = dict.fromkeys(arrays, b"")
     while turns:
         for name, pieces in list(turns.items()):
