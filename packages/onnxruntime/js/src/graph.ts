@@ -5,11 +5,11 @@ import {
   fields,
   flawOfName,
   flawOfStrings,
+  integersOf,
   isMessage,
   messagesIn,
   partOf,
   textOf,
-  varints,
 } from "./onnx.js";
 
 /** An input or output; `type` in onnxruntime's words, such as "seq(map(int64,tensor(float)))". */
@@ -144,7 +144,7 @@ function indicesOf(
 function dimsOf(tensor: Uint8Array): number[] {
   const dims: number[] = [];
   for (const [id, value] of fields(tensor)) {
-    if (id === 1) dims.push(...(isMessage(value) ? varints(value) : [value]));
+    if (id === 1) dims.push(...(isMessage(value) ? integersOf(value).map(Number) : [value]));
   }
   return dims;
 }

@@ -46,16 +46,16 @@ export function* fields(bytes: Uint8Array): Generator<Field> {
   }
 }
 
-/** The numbers of a packed field. */
-export function varints(bytes: Uint8Array): number[] {
-  const found: number[] = [];
-  let [value, scale] = [0, 1];
+/** The int64 numbers of a packed field. */
+export function integersOf(bytes: Uint8Array): bigint[] {
+  const found: bigint[] = [];
+  let [number, shift] = [0n, 0n];
   for (const byte of bytes) {
-    value += (byte & 127) * scale;
-    scale *= 128;
+    number |= BigInt(byte & 127) << shift;
+    shift += 7n;
     if (byte < 128) {
-      found.push(value);
-      [value, scale] = [0, 1];
+      found.push(BigInt.asIntN(64, number));
+      [number, shift] = [0n, 0n];
     }
   }
   return found;

@@ -1,5 +1,14 @@
 /** Rewrites models for features that onnxruntime-web lacks. */
-import { type Field, fields, isMessage, isUTF8, messagesIn, partOf, textOf } from "./onnx.js";
+import {
+  type Field,
+  fields,
+  integersOf,
+  isMessage,
+  isUTF8,
+  messagesIn,
+  partOf,
+  textOf,
+} from "./onnx.js";
 
 /** The labels of an output that is a list of dicts, one for each row. */
 export type Labels = (string | bigint)[];
@@ -115,19 +124,4 @@ function labelsOf(node: Uint8Array): Labels | undefined {
   }
   if (strings.length > 0 === integers.length > 0) return undefined;
   return strings.length > 0 ? strings : integers;
-}
-
-/** The int64 numbers that are packed in these bytes. */
-function integersOf(bytes: Uint8Array): bigint[] {
-  const found: bigint[] = [];
-  let [number, shift] = [0n, 0n];
-  for (const byte of bytes) {
-    number |= BigInt(byte & 127) << shift;
-    shift += 7n;
-    if (byte < 128) {
-      found.push(BigInt.asIntN(64, number));
-      [number, shift] = [0n, 0n];
-    }
-  }
-  return found;
 }

@@ -164,19 +164,9 @@ class IOBinding:
 
     async def copy_outputs_to_cpu_async(self) -> "list[np.ndarray[Any, Any]]":
         """The same, asynchronously: all with one submit and one map."""
-        arrays = iter(
-            await to_host(
-                *(
-                    value.tensor
-                    for value in self._results
-                    if value.data_type() != "tensor(string)"
-                )
-            )
-        )
-        return [
-            value.numpy() if value.data_type() == "tensor(string)" else next(arrays)
-            for value in self._results
-        ]
+        found = [value._tensor for value in self._results]
+        arrays = iter(await to_host(*(x for x in found if isinstance(x, Tensor))))
+        return [next(arrays) if isinstance(x, Tensor) else x for x in found]
 
     def clear_binding_inputs(self) -> None:
         """Releases all inputs."""

@@ -263,11 +263,14 @@ async def open_model(
         return await _open_with(source, options, providers)
     except (BufferError, NotThere, InvalidGraph, Fail) as error:
         # WebGPU is not available after all, or its build lacks an operator.
-        others = _instead(providers, error)
+        lacks = _LACKING.search(str(error)) is not None
+        others = None
+        if isinstance(error, BufferError) or (lacks and not was_said()):
+            others = providers.without_gpu()
         if others is None and isinstance(error, BufferError):
             raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : {error}") from None
         if others is None:
-            raise _advised(error, providers) from None
+            raise (_advised(error, providers) if lacks else error) from None
         try:
             opened = await _open_with(source, options, others)
         except (NotThere, InvalidGraph, Fail):
@@ -312,20 +315,8 @@ _LACKING = re.compile(
 )
 
 
-def _instead(providers: Providers, error: Exception) -> Providers | None:
-    """The providers to try if those on WebGPU fail; None: there are none."""
-    if not providers.on_gpu:
-        return None
-    if isinstance(error, BufferError):
-        return providers.without_gpu()
-    lacks = _LACKING.search(str(error)) and not was_said()
-    return providers.without_gpu() if lacks else None
-
-
 def _advised(error: Exception, providers: Providers) -> Exception:
     """The error about what a build lacks, with advice."""
-    if not _LACKING.search(str(error)):
-        return error
     if was_said():
         helps = (
             "load() was called with this build: ort.wasm.bundle.min.mjs and ort.all "

@@ -377,9 +377,10 @@ class Providers:
         return None
 
     def without_gpu(self) -> "Providers | None":
-        """The providers without those on WebGPU; None if none are left."""
+        """The providers without those on WebGPU; None if there are none of these, or no
+        others."""
         names = [name for name in self.options if _KINDS[name] != "webgpu"]
-        if self.asked and not names:
+        if not self.on_gpu or (self.asked and not names):
             return None
         return Providers(names or [WASM], None, [WASM, CPU_PROVIDER])
 

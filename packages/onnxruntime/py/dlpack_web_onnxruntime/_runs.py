@@ -1,7 +1,7 @@
 """Outputs of a session: which of them a run returns, and where each is stored. Runs that
 have started, and their results."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple, Self
@@ -207,17 +207,6 @@ class Pending:
                 )
         self._number = 0  # JavaScript has ended it with the last result
         return [found[i] for i in plan.order]
-
-
-class Arrived:
-    """Results that are already there. Awaiting them is optional."""
-
-    def __init__(self, results: list[Array]) -> None:
-        self._results = results
-
-    def __await__(self) -> Generator[Any, Any, list[Array]]:
-        return self._results
-        yield  # makes it a generator
 
 
 def _view(tensor: Tensor) -> Array:

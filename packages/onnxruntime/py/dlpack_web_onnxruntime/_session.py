@@ -1,6 +1,6 @@
 """InferenceSession over JavaScript's Session (js/src/sessions.ts)."""
 
-from asyncio import ensure_future
+from asyncio import ensure_future, get_event_loop
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +17,6 @@ from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOp
 from ._runs import (
     ON_DEVICE,
     TO_CPU,
-    Arrived,
     Outputs,
     Pending,
     Plan,
@@ -26,7 +25,7 @@ from ._runs import (
     check_can_wait,
 )
 from ._state import detail_of, unsupported
-from ._values import OrtValue
+from ._values import OrtValue, named_device
 
 if TYPE_CHECKING:
     import numpy as np
@@ -341,7 +340,9 @@ class InferenceSession(RefusedMethods):
 
         if not javascript.can_block():
             return ensure_future(report())
-        return Arrived(internal.block_on(report()))
+        arrived = get_event_loop().create_future()
+        arrived.set_result(internal.block_on(report()))
+        return arrived
 
     def run_with_ort_values(
         self,
@@ -505,11 +506,8 @@ class InferenceSession(RefusedMethods):
 
     def place(self, device_type: str) -> int:
         """JavaScript's number for a device of outputs."""
-        kind = device_type.lower()
-        if kind == "cpu":
+        if named_device(device_type) == "cpu":
             return TO_CPU
-        if kind not in ("webgpu", "gpu"):
-            raise RuntimeError(f"Unsupported device type: {device_type}")
         if self._device is None:
             raise RuntimeError(
                 f"this session runs on {self.get_providers()}: outputs cannot be on WebGPU; "
