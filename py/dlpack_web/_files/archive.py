@@ -70,21 +70,15 @@ class Archive:
     def reading(self, entry: Entry) -> Iterator[Reading]:
         """The elements of an array, and at the end the sum of all of its bytes."""
         what = f'"{entry.name[:100]}.npy" of {self.file.name}'
+        start, info = self._starts[entry.name], self._infos[entry.name]
+        whole = start, info.file_size - start
+        if not self.deflates(entry) and (entry.start, entry.nbytes) != whole:
+            # Its CRC is that of all elements: parts are read alone.
+            moved = entry._replace(start=self._check(info, what) + entry.start)
+            with self.file.reading(moved) as found:
+                yield found
+            return
         with self._member(entry.name, what) as member:
-            start, info = self._starts[entry.name], self._infos[entry.name]
-            end = entry.start + entry.nbytes
-            if not self.deflates(entry) and (entry.start, end) != (
-                start,
-                info.file_size,
-            ):
-                # Its CRC is that of all elements: parts are read alone.
-                head = self.file.read(info.header_offset, _LOCAL_BYTES)
-                sizes = (int.from_bytes(head[at : at + 2], "little") for at in (26, 28))
-                data = info.header_offset + _LOCAL_BYTES + sum(sizes)
-                moved = entry._replace(start=data + entry.start)
-                with self.file.reading(moved) as found:
-                    yield found
-                return
             member.read(start)
             if entry.start > start:
                 member.seek(entry.start)
@@ -102,8 +96,9 @@ class Archive:
         with _trouble(what), self._zip.open(info) as found:
             yield found
 
-    def _check(self, info: zipfile.ZipInfo, what: str) -> None:
-        """BufferError for what zipfile would not compare, before anything is read."""
+    def _check(self, info: zipfile.ZipInfo, what: str) -> int:
+        """BufferError for what zipfile would not compare, before anything is read. Where
+        the data begins."""
         method, packed, size = info.compress_type, info.compress_size, info.file_size
         if info.flag_bits & 1:
             malformed(what, "it is encrypted")
@@ -128,6 +123,8 @@ class Archive:
             sizes = [packed, size]
         if own != method or sizes != [packed, size]:
             malformed(what, "its own header differs from the directory")
+        names = (int.from_bytes(head[at : at + 2], "little") for at in (26, 28))
+        return info.header_offset + _LOCAL_BYTES + sum(names)
 
 
 class _Bounded:

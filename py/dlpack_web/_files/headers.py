@@ -133,7 +133,7 @@ def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
 
 # Blanks and integers as in Python's tokenizer; the suffix L is of Python 2.
 _B = r"[ \t\r\n\f]*"
-_INT = rf"{_B}-?(?:0|[1-9][0-9]*)L?{_B}"
+_INT = rf"{_B}-?(?:0|[1-9][0-9]{{0,99}})L?{_B}"
 _PAIR = re.compile(
     rf"""{_B}(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)"){_B}:{_B}"""
     r"""(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|"""
@@ -184,13 +184,9 @@ def _dict_of(text: str, what: str, version: int) -> dict[str, Any]:
         if numbers is not None:
             if version > 2 and "L" in numbers:
                 wrong()
-            inside = numbers[1:-1].strip()
-            if inside and "," not in inside:
+            found[key] = [int(each) for each in re.findall("-?[0-9]+", numbers)]
+            if found[key] and "," not in numbers:
                 wrong()  # "(3)" is a number in Python, not a tuple
-            parts = inside.removesuffix(",").split(",") if inside else []
-            if any(len(part) > 100 for part in parts):
-                wrong()
-            found[key] = [int(part.strip().removesuffix("L")) for part in parts]
         elif truth is not None:
             found[key] = truth == "True"
         else:

@@ -303,27 +303,28 @@ def npy_entry(file: Local, raw: DType | None) -> Entry:
     if len(header) < length:
         malformed(file.name, f"it ends after {file.size} bytes, within its header")
     found = of_npy("", header, head[6], before + length, file.size, file.name)
+    return as_raw(found, raw, file.size, file.name)
+
+
+def as_raw(
+    found: Entry | Unreadable, dtype: DType | None, size: int, what: str
+) -> Entry:
+    """The tensor, also one whose elements were written without their dtype, if they may
+    be of this one."""
     if isinstance(found, Entry):
         return found
-    entry = raw_in(found, raw)
-    if entry is None:
-        malformed(file.name, f"it {found.why}")
-    check_size(
-        file.name,
-        file.size,
-        entry.start,
-        entry.nbytes,
-        f"shape {list(entry.shape)} of {entry.dtype}",
-    )
-    return entry
-
-
-def raw_in(found: Unreadable, dtype: DType | None) -> Entry | None:
-    """The tensor of elements written without their dtype, if they may be of this."""
     if dtype is None or not is_raw(found.dtype, dtype):
-        return None
-    nbytes = nbytes_of(dtype, found.shape)
-    return Entry(found.name, dtype, found.shape, found.columns, found.start, nbytes)
+        malformed(what, f"it {found.why}")
+    entry = Entry(found.name, dtype, found.shape, found.columns, found.start, 0)
+    return _complete(entry, size, what)
+
+
+def _complete(entry: Entry, size: int, what: str) -> Entry:
+    """With the bytes of its elements, which end a file of that size."""
+    dtype, shape = entry.dtype, list(entry.shape)
+    nbytes = nbytes_of(dtype, shape)
+    check_size(what, size, entry.start, nbytes, f"shape {shape} of {dtype}")
+    return entry._replace(nbytes=nbytes)
 
 
 def of_npy(
@@ -335,9 +336,7 @@ def of_npy(
     if dtype is None:
         nbytes = max(size - start, 0)
         return Unreadable(name, descr[:100], shape, start, nbytes, why, columns)
-    nbytes = nbytes_of(dtype, shape)
-    check_size(what, size, start, nbytes, f"shape {list(shape)} of {dtype}")
-    return Entry(name, dtype, shape, columns, start, nbytes)
+    return _complete(Entry(name, dtype, shape, columns, start, 0), size, what)
 
 
 def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
@@ -351,9 +350,7 @@ def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
             )
         shape = (int(file.size / step),)
     dims = check_shape(shape, file.name)
-    nbytes = nbytes_of(dtype, dims)
-    check_size(file.name, file.size, 0, nbytes, f"shape {list(dims)} of {dtype}")
-    return Entry("", dtype, dims, False, 0, nbytes)
+    return _complete(Entry("", dtype, dims, False, 0, 0), file.size, file.name)
 
 
 def safetensors_entries(file: Local) -> tuple[list[Entry | Unreadable], dict[str, str]]:

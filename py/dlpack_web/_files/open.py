@@ -689,16 +689,12 @@ class _LocalInside:
         if not self._places:
             raise _core.ReleasedError("the file was closed")
         source, entry = self._places[name]
-        if isinstance(entry, Unreadable):
-            raw = local.raw_in(entry, how.dtype)
-            if raw is None or raw.nbytes != entry.nbytes:
-                malformed(name, f"it {entry.why}")
-            entry = raw
+        entry = local.as_raw(entry, how.dtype, entry.start + entry.nbytes, name)
         with _reading(source) as there:
             return await local.load(there, entry, how, key)
 
     def expect(self, names: list[str]) -> None:
-        """Announces tensors of files at URLs that are loaded next."""
+        # tensors of files at URLs that are loaded next
         wanted = [self._places[name] for name in names]
         for source in self._sources():
             if not isinstance(source, Archive):

@@ -92,17 +92,13 @@ def check_numbers(shards: Iterable[str], beside: Iterable[str], what: str) -> No
                 f"its shards {shown(other)} and {shown(shard)} contradict each other",
             )
     for (stem, suffix), (shard, count) in kinds.items():
-        width = len(shard) - len(f"{stem}--of-{count}{suffix}")
-
-        def named(
-            i: int, stem: str = stem, end: str = f"-of-{count}{suffix}", w: int = width
-        ) -> str:
-            return f"{stem}-{i:0{w}}{end}"
-
-        first = 0 if named(0) in listed else 1
+        end = f"-of-{count}{suffix}"
+        width = len(shard) - len(f"{stem}-{end}")
+        first = 0 if f"{stem}-{0:0{width}}{end}" in listed else 1
         for i in range(first, int(count) + first):
-            if named(i) not in listed:
-                malformed(what, f"it lacks shard {shown(named(i))}")
+            name = f"{stem}-{i:0{width}}{end}"
+            if name not in listed:
+                malformed(what, f"it lacks shard {shown(name)}")
     for name in beside:
         match = _NUMBERED.fullmatch(name)
         if match and (match[1], match[4]) in kinds and name not in listed:

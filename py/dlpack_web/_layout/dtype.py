@@ -4,6 +4,7 @@ A dtype is passed as one integer, the four bytes of a `DLDataType`: code, bits a
 bit 16 on, lanes. Only the C core knows which dtypes exist.
 """
 
+import re
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -249,13 +250,7 @@ def _pack(name: str) -> int:
 
 
 def _is_count(lanes: str) -> bool:
-    return (
-        lanes.isascii()
-        and lanes.isdecimal()
-        and lanes[0] != "0"
-        and len(lanes) < 6
-        and 1 < int(lanes) < 1 << 16
-    )
+    return bool(re.fullmatch("[1-9][0-9]{0,4}", lanes)) and 1 < int(lanes) < 1 << 16
 
 
 def parse_dtype(dtype: Any) -> DType:

@@ -20,6 +20,7 @@ from .._backends.calls import refuse_recorded
 from .._core import ReleasedError, Tensor
 from .._layout.dtype import Array
 from .arrays import is_raw, numbers, view_array
+from .transfer import like
 
 SAMPLES = 1 << 16  # elements that a picture samples
 SIDE = 96  # pixels of a thumbnail, at most
@@ -289,7 +290,7 @@ def _read(tensor: Any, prefix: str) -> tuple[str, str]:
         raise _NotShownError(f"too many to show: {way}")
     shown = tensor if edge is None else _ends(tensor, edge)
     if edge is None and on_gpu:
-        shown = tensor._read_blocking() if tensor.size else _like(tensor, tensor.shape)
+        shown = tensor._read_blocking() if tensor.size else like(tensor)
     try:
         import numpy as np
     except ImportError:
@@ -326,17 +327,14 @@ def _short(shape: tuple[int, ...], edge: int) -> tuple[int, ...]:
     return tuple(min(extent, 2 * edge + 1) for extent in shape)
 
 
-def _like(tensor: Any, shape: tuple[int, ...]) -> Any:
-    return _core._empty(shape, tensor._dtype, tensor.padded)
-
-
 def _ends(tensor: Any, edge: int) -> Any:
     """A CPU tensor of shape `_short(tensor.shape)` with the elements at the ends of each
     axis. The others have no meaning."""
     # Axes in the order of memory, and the last one has near neighbours.
     order = sorted(range(tensor.ndim), key=lambda axis: -abs(tensor.strides[axis]))
     source = tensor.permute_dims(order)
-    target = _like(tensor, _short(source.shape, edge))
+    short = _short(source.shape, edge)
+    target = _core._empty(short, tensor._dtype, tensor.padded)
     pairs = list(_runs(source.shape, source.strides[-1], edge))
     sources = [source[there] for there, _ in pairs]
     targets = [target[here] for _, here in pairs]
