@@ -1,7 +1,7 @@
 /** Work that fails, and devices that are lost (E1, E2, E4). */
-import { broken, isThenable, nameOf, show, skip } from "./report.js";
+import { broken, isThenable, mustNotThrow, nameOf, show, skip } from "./report.js";
 import { leavesNone, showsHolds } from "./requests.js";
-import { eventually, expect, flush, type Held, type Subject, Trial } from "./trial.js";
+import { eventually, expect, flush, type Held, refusalOf, type Subject, Trial } from "./trial.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC } from "./types.js";
 
 /** The names of X1, without that of faults. */
@@ -13,12 +13,7 @@ const OTHERS =
 /** What `fault()` gives: null, or an error. It needs no `this` (F15). */
 async function faultOf({ fields }: Held): Promise<unknown> {
   const { fault } = fields;
-  let result: unknown;
-  try {
-    result = fault ? fault() : null;
-  } catch (error) {
-    broken("E2", `fault() threw ${show(error)}`);
-  }
+  const result = fault ? mustNotThrow("E2", "fault()", fault) : null;
   if (result === null) return null;
   if (!isThenable(result)) broken("E2", `fault() returned ${show(result)}`);
   let error: unknown;
@@ -82,9 +77,9 @@ async function faultOfAnswer(trial: Trial, request: object): Promise<void> {
 export async function knownFault(trial: Trial): Promise<void> {
   const subject = await faulty(trial);
   const { moves } = trial.known;
-  const readBack = moves && (await refusalOfOne(() => subject.x[EXCHANGE_ASYNC]?.(moves)));
+  const readBack = moves && (await refusalOf(() => subject.x[EXCHANGE_ASYNC]?.(moves)));
   await learn(trial, subject);
-  const refusal = await refusalOf(() => trial.ask(subject));
+  const refusal = await lateRefusalOf(() => trial.ask(subject));
   if (refusal === undefined) {
     const held = await trial.hold(subject);
     if (!held.fields.fault) skip("it does not watch its work");
@@ -95,16 +90,16 @@ export async function knownFault(trial: Trial): Promise<void> {
   checkName(readBack);
   const later = subject.x[EXCHANGE_ASYNC];
   if (typeof later === "function") {
-    const late = await refusalOf(() => later.call(subject.x, {}));
+    const late = await lateRefusalOf(() => later.call(subject.x, {}));
     if (late === undefined) broken("E1", "the method of M3 answered, though a fault was known");
     checkName(late);
   }
   if (!(await showsHolds(trial))) return;
   if (!(await leavesNone(trial, async () => {}, "makeFaulty"))) return;
   const use = async (other: Subject) => {
-    if (moves) await refusalOfOne(() => other.x[EXCHANGE_ASYNC]?.(moves));
+    if (moves) await refusalOf(() => other.x[EXCHANGE_ASYNC]?.(moves));
     await learn(trial, other);
-    await refusalOf(() => trial.ask(other));
+    await lateRefusalOf(() => trial.ask(other));
   };
   if (!(await leavesNone(trial, use, "makeFaulty"))) {
     broken("X2", "after a fault was thrown, a hold is left");
@@ -130,22 +125,13 @@ function checkName(error: unknown): void {
 }
 
 /** The error of a request that is refused, maybe after a while; undefined if it is answered. */
-async function refusalOf(ask: () => unknown): Promise<unknown> {
+async function lateRefusalOf(ask: () => unknown): Promise<unknown> {
   let refusal: unknown;
   await eventually(async () => {
-    refusal = await refusalOfOne(ask);
+    refusal = await refusalOf(ask);
     return refusal !== undefined;
   });
   return refusal;
-}
-
-async function refusalOfOne(ask: () => unknown): Promise<unknown> {
-  try {
-    (Object(await ask()) as Partial<Held>).release?.();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
 }
 
 /** A device of its own, on which the suite may do what it likes. */
@@ -220,7 +206,7 @@ async function onLostDevice(trial: Trial): Promise<void> {
   const asks = [() => trial.ask(subject), () => trial.ask(subject, { device: trial.device })];
   if (typeof later === "function") asks.push(async () => later.call(subject.x, {}));
   for (const ask of asks) {
-    const refusal = await refusalOf(ask);
+    const refusal = await lateRefusalOf(ask);
     if (refusal === undefined) broken("E4", "a request was answered, and its device is lost");
     const name = nameOf(refusal);
     if (name !== "DeviceLostError")
@@ -235,10 +221,7 @@ async function onLostDevice(trial: Trial): Promise<void> {
     broken("E4", `fault() gave ${show(fault)}, and the device is lost`);
   }
   for (const method of ["flush", "release"] as const) {
-    try {
-      held.fields[method]();
-    } catch (error) {
-      broken("E4", `${method}() threw ${show(error)}, and the device is lost`);
-    }
+    const call = () => held.fields[method]();
+    mustNotThrow("E4", `${method}()`, call, ", and the device is lost");
   }
 }

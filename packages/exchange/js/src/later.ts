@@ -7,6 +7,7 @@ import {
   type Held,
   outlasts,
   pause,
+  refusalOf,
   type Subject,
   start,
   type Trial,
@@ -42,15 +43,9 @@ function ended(held: Held): number {
 }
 
 async function rejected(trial: Trial, subject: Subject, request: unknown): Promise<unknown> {
-  let held: Held;
-  try {
-    held = await trial.hold(subject, request);
-  } catch (error) {
-    if (error instanceof Broken) throw error;
-    return error;
-  }
-  held.release();
-  return broken("M3", `${brief(request)} had to reject, and did not`);
+  const error = await refusalOf(() => trial.hold(subject, request));
+  if (error instanceof Broken) throw error;
+  return error ?? broken("M3", `${brief(request)} had to reject, and did not`);
 }
 
 /** Requests that the producer answers, maybe by waiting. */

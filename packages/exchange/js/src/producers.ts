@@ -17,7 +17,15 @@ import * as asynchronous from "./later.js";
 import { Book, Broken, broken, Ended, show, skip } from "./report.js";
 import * as requests from "./requests.js";
 import * as spare from "./spare.js";
-import { EXCLUSIVE, expect, expectNow, type Held, type Subject, Trial } from "./trial.js";
+import {
+  EXCLUSIVE,
+  expect,
+  expectNow,
+  type Held,
+  refusalOf,
+  type Subject,
+  Trial,
+} from "./trial.js";
 import { type DeviceLike, EXCHANGE_ASYNC, type ProducerOptions, type Report } from "./types.js";
 import { DTYPES, type Kind, kindOf } from "./values.js";
 
@@ -231,22 +239,10 @@ async function firstHeld(trial: Trial, subject: Subject): Promise<Held> {
   } catch (error) {
     if (error instanceof Broken) throw error;
     for (const request of [{}, { versions: [1] }] as { versions?: number[] }[]) {
-      if (await works(() => trial.hold(subject, request))) {
-        broken(
-          "R1",
-          `a request without ${request.versions ? "fields" : "argument"} saw ${show(error)}`,
-        );
-      }
+      if ((await refusalOf(() => trial.hold(subject, request))) !== undefined) continue;
+      const what = request.versions ? "fields" : "argument";
+      broken("R1", `a request without ${what} saw ${show(error)}`);
     }
     throw error;
-  }
-}
-
-async function works(run: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await run();
-    return true;
-  } catch {
-    return false;
   }
 }

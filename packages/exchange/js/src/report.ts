@@ -39,6 +39,15 @@ export function show(value: unknown): string {
   }
 }
 
+/** The result of `run`; the rule is broken if that throws. `told` ends the message. */
+export function mustNotThrow<T>(rule: string, what: string, run: () => T, told = ""): T {
+  try {
+    return run();
+  } catch (error) {
+    return broken(rule, `${what} threw ${show(error)}${told}`);
+  }
+}
+
 /** The `name` that distinguishes errors (X1). */
 export function nameOf(error: unknown): string {
   try {

@@ -1,6 +1,15 @@
 /** How a producer answers requests, one rule per function. */
 import { Broken, broken, nameOf, show, skip } from "./report.js";
-import { brief, EXCLUSIVE, eventually, expect, letGo, type Subject, type Trial } from "./trial.js";
+import {
+  brief,
+  EXCLUSIVE,
+  eventually,
+  expect,
+  letGo,
+  refusalOf,
+  type Subject,
+  type Trial,
+} from "./trial.js";
 import { EXCHANGE } from "./types.js";
 
 export async function optionalFields(trial: Trial): Promise<void> {
@@ -95,13 +104,7 @@ export async function showsHolds(trial: Trial): Promise<boolean> {
 }
 
 async function isGone(trial: Trial, subject: Subject): Promise<boolean> {
-  try {
-    const { release } = Object(await trial.ask(subject)) as { release?: () => void };
-    release?.();
-    return false;
-  } catch (error) {
-    return nameOf(error) === "ReleasedError";
-  }
+  return nameOf(await refusalOf(() => trial.ask(subject))) === "ReleasedError";
 }
 
 /** Whether `use` leaves no hold: its tensor is gone once the user has released it. */

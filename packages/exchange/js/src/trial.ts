@@ -1,6 +1,6 @@
 /** Producers that a factory makes, and their exchanges, for the rules for producers. */
 import { bytesOf, checkObject, describe, elements, type Fields } from "./fields.js";
-import { Broken, broken, isThenable, nameOf, show, skip, Wrong } from "./report.js";
+import { Broken, broken, isThenable, mustNotThrow, nameOf, show, skip, Wrong } from "./report.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC, type ProducerOptions } from "./types.js";
 import { encode, get, type Kind, kindOf, same, sizeOf, valuesFor } from "./values.js";
 
@@ -131,11 +131,7 @@ export class Trial {
       if (done) return;
       done = true;
       const { release } = Object(exchange) as { release?: unknown };
-      try {
-        if (typeof release === "function") release(...wrote);
-      } catch (error) {
-        broken("F11", `release() threw ${show(error)}`);
-      }
+      if (typeof release === "function") mustNotThrow("F11", "release()", () => release(...wrote));
     };
     this.#ends.push(release);
     const fields = describe(exchange, subject);
@@ -156,16 +152,11 @@ export class Trial {
 
   /** Throws unless the request is refused by that name. */
   async refused(subject: Subject, request: unknown, name: string): Promise<void> {
-    let answer: unknown;
-    try {
-      answer = await this.ask(subject, request);
-    } catch (error) {
-      if (error instanceof Broken) throw error;
-      if (nameOf(error) === name) return;
-      throw new Wrong(`${brief(request)} led to ${show(error)}, not to ${name}`);
-    }
-    (answer as Partial<Held> | undefined)?.release?.();
-    throw new Wrong(`${brief(request)} was answered, and not refused by ${name}`);
+    const error = await refusalOf(() => this.ask(subject, request));
+    if (error instanceof Broken) throw error;
+    if (nameOf(error) === name) return;
+    const happened = error === undefined ? "was answered" : `led to ${show(error)}`;
+    throw new Wrong(`${brief(request)} ${happened}, and was not refused by ${name}`);
   }
 
   end(): void {
@@ -180,14 +171,20 @@ export class Trial {
   }
 }
 
+/** The error of a request; undefined if it is answered, and the answer was released. */
+export async function refusalOf(ask: () => unknown): Promise<unknown> {
+  try {
+    (Object(await ask()) as Partial<Held>).release?.();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
 /** The promise of the method of M3. */
 export function start(x: Subject["x"], ...request: unknown[]): PromiseLike<unknown> {
-  let promise: unknown;
-  try {
-    promise = x[EXCHANGE_ASYNC]?.(...request);
-  } catch (error) {
-    broken("M3", `the method threw ${show(error)} and did not return a promise`);
-  }
+  const call = () => x[EXCHANGE_ASYNC]?.(...request);
+  const promise = mustNotThrow("M3", "the method", call, " and did not return a promise");
   return isThenable(promise) ? promise : broken("M3", "the method returned no promise");
 }
 
@@ -257,20 +254,18 @@ export async function outlasts(
   take?: (subject: Subject) => Promise<Held>,
 ): Promise<void> {
   letGo(subject);
+  // Tensors that may get the memory if it is free.
   await pause(15);
   await occupy(trial, take);
+  const { data, to } = held.fields;
+  if (ArrayBuffer.isView(data) && data.byteLength < to) broken("S3", "data was detached");
   await expect(held, subject, rule);
 }
 
 /** Calls `flush()` as a function, which needs no `this`. */
 export function flush({ fields }: Held): void {
   const { flush, gpu } = fields;
-  let result: unknown;
-  try {
-    result = flush();
-  } catch (error) {
-    broken("F10", `flush() threw ${show(error)}`);
-  }
+  const result = mustNotThrow("F10", "flush()", flush);
   if (isThenable(result)) broken(gpu ? "T1" : "T2", "flush() returned a promise");
 }
 
