@@ -244,15 +244,9 @@ static dlw_tensor *share_elements(struct ArrowArray *array, const arrow_type *ty
   if (__builtin_mul_overflow((uint64_t)from->first, bytes, &described.byte_offset)) {
     return dlw_raise(DLW_TOO_LARGE, &described);
   }
-  dlw_tensor *tensor = dlw_tensor_reserve(sizeof *array);
-  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
-  dlw_status status =
-      dlw_tensor_describe(tensor, &described, DLPACK_FLAG_BITMASK_READ_ONLY);
-  if (status == DLW_OK && !dlw_is_aligned(dlw_dl(tensor))) status = DLW_MISALIGNED;
-  if (status != DLW_OK) {
-    dlw_tensor_release(tensor);
-    return dlw_raise(status, &described);
-  }
+  dlw_tensor *tensor = dlw_import_described(sizeof *array, &described,
+                                            DLPACK_FLAG_BITMASK_READ_ONLY, &DLW_ANY);
+  if (tensor == NULL) return NULL;
   *(struct ArrowArray *)dlw_payload(tensor) = *array;
   array->release = NULL;
   tensor->drop = drop_arrow;

@@ -34,7 +34,6 @@ static inline DLDataType dlw_dtype_unpack(uint32_t packed) {
 static inline int dlw_is_complex(DLDataType dtype) {
   return dtype.code == kDLComplex || dtype.code == kDLBcomplex;
 }
-static inline int dlw_is_sub_byte(DLDataType dtype) { return dtype.bits < 8; }
 /* Bits from an element to the next. Sub-byte elements are packed without gaps, in
  * little bit-endian order, unless `flags` has IS_SUBBYTE_TYPE_PADDED: then each has a
  * byte. */

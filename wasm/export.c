@@ -5,19 +5,16 @@
 
 /* --- capsules --------------------------------------------------------------------- */
 
-static void destroy_versioned(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, DLW_VERSIONED_USED)) return;
+/* Deletes what no consumer has taken, which renames a capsule. */
+static void destroy(PyObject *capsule) {
   PyObject *kept = dlw_put_aside();
-  DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, DLW_VERSIONED);
-  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
-  dlw_put_back(kept);
-}
-
-static void destroy_legacy(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, DLW_LEGACY_USED)) return;
-  PyObject *kept = dlw_put_aside();
-  DLManagedTensor *managed = PyCapsule_GetPointer(capsule, DLW_LEGACY);
-  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
+  if (PyCapsule_IsValid(capsule, DLW_VERSIONED)) {
+    DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, DLW_VERSIONED);
+    if (managed->deleter != NULL) managed->deleter(managed);
+  } else if (PyCapsule_IsValid(capsule, DLW_LEGACY)) {
+    DLManagedTensor *managed = PyCapsule_GetPointer(capsule, DLW_LEGACY);
+    if (managed->deleter != NULL) managed->deleter(managed);
+  }
   dlw_put_back(kept);
 }
 
@@ -26,7 +23,7 @@ static void delete_legacy(DLManagedTensor *self) {
 }
 
 static PyObject *versioned_capsule(dlw_tensor *share) {
-  return PyCapsule_New(&share->managed, DLW_VERSIONED, destroy_versioned);
+  return PyCapsule_New(&share->managed, DLW_VERSIONED, destroy);
 }
 
 static PyObject *legacy_capsule(dlw_tensor *share) {
@@ -34,7 +31,7 @@ static PyObject *legacy_capsule(dlw_tensor *share) {
   legacy->dl_tensor = *dlw_dl(share);
   legacy->manager_ctx = share;
   legacy->deleter = delete_legacy;
-  return PyCapsule_New(legacy, DLW_LEGACY, destroy_legacy);
+  return PyCapsule_New(legacy, DLW_LEGACY, destroy);
 }
 
 /* Whether a struct without flags says enough. If the producer did not say whether

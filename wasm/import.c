@@ -47,6 +47,15 @@ static int describe(dlw_tensor *tensor, const DLTensor *described, uint64_t flag
   return -1;
 }
 
+dlw_tensor *dlw_import_described(size_t payload, const DLTensor *described,
+                                 uint64_t flags, const dlw_request *request) {
+  dlw_tensor *tensor = dlw_tensor_reserve(payload);
+  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
+  if (describe(tensor, described, flags, request) == 0) return tensor;
+  dlw_tensor_release(tensor);
+  return NULL;
+}
+
 /* A copy in place of a hold, which is released. */
 static dlw_tensor *copy_instead(dlw_tensor *tensor) {
   dlw_tensor *fresh = dlw_copy(tensor);
@@ -150,12 +159,9 @@ static dlw_tensor *import_ndarray(PyObject *array, const dlw_request *request) {
   DLTensor described;
   uint64_t flags;
   if (!dlw_describe_ndarray(array, &described, shape, strides, &flags)) return NULL;
-  dlw_tensor *tensor = dlw_tensor_reserve(sizeof(PyObject *));
-  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
-  if (describe(tensor, &described, flags, request) < 0) {
-    dlw_tensor_release(tensor);
-    return NULL;
-  }
+  dlw_tensor *tensor =
+      dlw_import_described(sizeof(PyObject *), &described, flags, request);
+  if (tensor == NULL) return NULL;
   *(PyObject **)dlw_payload(tensor) = Py_NewRef(array);
   tensor->drop = drop_array;
   return tensor;
@@ -225,13 +231,9 @@ static dlw_tensor *describe_imported(const imported *from, const dlw_request *re
         from->versioned->version.major, from->versioned->version.minor,
         DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   }
-  dlw_tensor *tensor = dlw_tensor_reserve(sizeof(imported));
-  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
-  if (describe(tensor, described, flags, request) < 0) {
-    dlw_tensor_release(tensor);
-    return NULL;
-  }
-  tensor->unsettled = from->legacy != NULL;
+  dlw_tensor *tensor =
+      dlw_import_described(sizeof(imported), described, flags, request);
+  if (tensor != NULL) tensor->unsettled = from->legacy != NULL;
   return tensor;
 }
 
@@ -346,51 +348,22 @@ static int check_negated(PyObject *obj, dlw_tensor *tensor,
       Py_TYPE(obj));
 }
 
-/* The __dlpack__ of the class that defines the exchange functions of `type`, which they
- * replace. A new reference; NULL without an exception if there is none. */
-static int find_meant(PyTypeObject *type, PyObject **meant) {
-  *meant = NULL;
+/* Whether the exchange functions of a type replace its __dlpack__: of its classes, the
+ * first one that defines either defines the functions. A subclass may have a __dlpack__
+ * of its own. -1 with an exception. */
+static int replace_dlpack(PyTypeObject *type) {
   PyObject *mro = PyObject_GetAttr((PyObject *)type, str_mro);
   if (mro == NULL) return -1;
   Py_ssize_t count = PyTuple_Check(mro) ? PyTuple_Size(mro) : 0;
-  int result = 0, found = 0;
-  for (Py_ssize_t i = 0; i < count && result == 0 && !found; i++) {
-    PyObject *base = PyTuple_GetItem(mro, i);
-    PyObject *dict = PyObject_GetAttr(base, str_dict);
-    found = dict != NULL ? PySequence_Contains(dict, str_exchange) : -1;
+  int functions = 0, own = 0;
+  for (Py_ssize_t i = 0; i < count && functions == 0 && own == 0; i++) {
+    PyObject *dict = PyObject_GetAttr(PyTuple_GetItem(mro, i), str_dict);
+    functions = dict != NULL ? PySequence_Contains(dict, str_exchange) : -1;
+    if (functions == 0) own = PySequence_Contains(dict, str_dlpack);
     Py_XDECREF(dict);
-    result = found < 0 ? -1 : found ? get_optional(base, str_dlpack, meant) : 0;
   }
   Py_DECREF(mro);
-  return result;
-}
-
-/* The __dlpack__ that each library's functions replace. The functions live as long as
- * the process. */
-#define LIBRARIES 8
-static struct {
-  const DLPackExchangeAPI *api;
-  PyObject *meant;
-} libraries[LIBRARIES];
-
-/* Whether type.__dlpack__ is the one that the functions replace, not a subclass's own.
- */
-static int is_meant(PyTypeObject *type, const DLPackExchangeAPI *api) {
-  static int next;
-  int at = 0;
-  while (at < LIBRARIES && libraries[at].api != api) at++;
-  if (at == LIBRARIES) {
-    PyObject *meant;
-    if (find_meant(type, &meant) < 0) return -1;
-    at = next++ % LIBRARIES;
-    libraries[at].api = api;
-    dlw_set(&libraries[at].meant, meant);
-  }
-  PyObject *own;
-  if (get_optional((PyObject *)type, str_dlpack, &own) < 0) return -1;
-  int same = own == libraries[at].meant; /* while its address is not reused */
-  Py_XDECREF(own);
-  return same;
+  return own < 0 ? -1 : functions;
 }
 
 /* Looks at the type, as DLPack says: instances may have an attribute of that name, too.
@@ -413,9 +386,9 @@ static int api_of(PyTypeObject *type, const DLPackExchangeAPI **api) {
   }
   Py_DECREF(capsule);
   if (found == NULL || found->managed_tensor_from_py_object_no_sync == NULL) return 0;
-  int meant = is_meant(type, found);
-  if (meant > 0) *api = found;
-  return meant < 0 ? -1 : 0;
+  int replaces = replace_dlpack(type);
+  if (replaces > 0) *api = found;
+  return replaces < 0 ? -1 : 0;
 }
 
 /* The result of the functions of obj's type. `*out` is NULL if there are none, or they

@@ -17,6 +17,9 @@ typedef struct {
 
 #define DLW_ANY ((dlw_request){NULL, DLW_COPY_IF_NEEDED, 0})
 
+/* Described memory, with `payload` bytes of room for its owner, and no `drop` yet. */
+dlw_tensor *dlw_import_described(size_t payload, const DLTensor *described,
+                                 uint64_t flags, const dlw_request *request);
 /* Borrows through the buffer protocol; the exporter stays alive and pinned. */
 dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request);
 /* Takes over a capsule of either flavour, which is renamed once nothing can fail. */

@@ -31,8 +31,7 @@ static inline int dlw_is_host(DLDevice device) {
 /* The producer's flags that describe the memory. */
 static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
   uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
-  return flags &
-         (DLPACK_FLAG_BITMASK_READ_ONLY | (dlw_is_sub_byte(dtype) ? padded : 0));
+  return flags & (DLPACK_FLAG_BITMASK_READ_ONLY | (dtype.bits < 8 ? padded : 0));
 }
 
 /* Where element 0 is, in host memory. Summed as integers: data may be NULL if

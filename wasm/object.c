@@ -258,16 +258,11 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-static PyObject *get_shape(PyObject *self, void *Py_UNUSED(unused)) {
+static PyObject *get_dims(PyObject *self, void *strides) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
-  return int64_tuple(dlw_dl(tensor)->shape, dlw_dl(tensor)->ndim);
-}
-
-static PyObject *get_strides(PyObject *self, void *Py_UNUSED(unused)) {
-  dlw_tensor *tensor = held(self);
-  if (tensor == NULL) return NULL;
-  return int64_tuple(dlw_dl(tensor)->strides, dlw_dl(tensor)->ndim);
+  const DLTensor *dl = dlw_dl(tensor);
+  return int64_tuple(strides != NULL ? dl->strides : dl->shape, dl->ndim);
 }
 
 static PyObject *get_byte_offset(PyObject *self, void *Py_UNUSED(unused)) {
@@ -308,16 +303,16 @@ static PyObject *get_owner(PyObject *self, void *Py_UNUSED(unused)) {
 }
 
 static PyGetSetDef TENSOR_GETSET[] = {
-    {"shape", get_shape, NULL,
+    {"shape", get_dims, NULL,
      "Extents, a tuple of ints.\n\n"
      ">>> dlw.empty((2, 3)).shape\n"
      "(2, 3)",
      NULL},
-    {"strides", get_strides, NULL,
+    {"strides", get_dims, NULL,
      "Steps between neighbours in elements, a tuple of ints.\n\n"
      ">>> dlw.from_buffer(bytes(6)).reshape((2, 3))[:, ::2].strides\n"
      "(3, 2)",
-     NULL},
+     "strides"},
     {"byte_offset", get_byte_offset, NULL,
      "Bytes from the start of the memory to element 0; 0 on the CPU.\n\n"
      ">>> dlw.empty((2, 3))[1].byte_offset\n"

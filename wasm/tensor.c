@@ -115,17 +115,12 @@ static dlw_tensor *make_root(dlw_tensor *tensor) {
   return tensor;
 }
 
-dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload) {
-  dlw_tensor *tensor = make_root(allocate(ndim, payload));
-  if (tensor != NULL) point_at_dims(tensor, ndim);
-  return tensor;
-}
-
 dlw_tensor *dlw_tensor_reserve(size_t payload) {
   return make_root(allocate(USUAL_NDIM, payload));
 }
 
-dlw_status dlw_tensor_set_ndim(dlw_tensor *tensor, int32_t ndim) {
+/* Makes room for as many extents and strides. Once; 0 <= ndim <= DLW_MAX_NDIM. */
+static dlw_status set_ndim(dlw_tensor *tensor, int32_t ndim) {
   if (ndim > tensor->room) {
     int64_t *dims = malloc(2 * (size_t)ndim * sizeof(int64_t));
     if (dims == NULL) return DLW_NO_MEMORY;
@@ -183,7 +178,7 @@ dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
                                uint64_t flags) {
   dlw_status status = dlw_check(source, flags);
   if (status != DLW_OK) return status;
-  status = dlw_tensor_set_ndim(tensor, source->ndim);
+  status = set_ndim(tensor, source->ndim);
   if (status != DLW_OK) return status;
   tensor->managed.flags = dlw_lasting_flags(source->dtype, flags);
   DLTensor *to = dlw_dl(tensor);
@@ -246,11 +241,12 @@ dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype
   ask_for_huge_pages(data, padded);
   // Bits after packed elements are never written: they must not expose old memory.
   if ((uint64_t)size * bits % 8 != 0) ((uint8_t *)data)[bytes - 1] = 0;
-  dlw_tensor *tensor = dlw_tensor_new(ndim, 0);
+  dlw_tensor *tensor = make_root(allocate(ndim, 0));
   if (tensor == NULL) {
     free_aligned(data);
     return DLW_NO_MEMORY;
   }
+  point_at_dims(tensor, ndim);
   tensor->managed.flags = flags;
   DLTensor *dl = dlw_dl(tensor);
   dl->dtype = dtype;

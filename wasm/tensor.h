@@ -44,14 +44,10 @@ static inline int dlw_read_only(const dlw_tensor *tensor) {
   return (tensor->managed.flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
 }
 
-/* A new root, its device the CPU, its dtype, extents, strides and drop unset; `payload`
- * bytes of room. NULL when out of memory. The caller holds it: set `drop` only once
- * there is memory to give back. */
-dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload);
-/* The same where ndim is not known yet: it is 0 until dlw_tensor_set_ndim. */
+/* A new root, its device the CPU, for dlw_tensor_describe; `payload` bytes of room.
+ * NULL when out of memory. The caller holds it: set `drop` only once there is memory to
+ * give back. */
 dlw_tensor *dlw_tensor_reserve(size_t payload);
-/* Makes room for as many extents and strides. Once; 0 <= ndim <= DLW_MAX_NDIM. */
-dlw_status dlw_tensor_set_ndim(dlw_tensor *tensor, int32_t ndim);
 
 /* One more holder of the same memory, with `payload` bytes of room. NULL: out of
  * memory. */

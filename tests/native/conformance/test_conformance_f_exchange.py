@@ -112,12 +112,32 @@ def test_rule_093_a_type_may_say_anything_of_its_bases():
     assert (Producer.calls, producer.asked) == ([], 1)
 
 
-def test_rule_093_what_looking_for_the_method_raises_comes_through():
+def test_rule_093_the_method_of_a_subclass_is_used():
+    Producer = producer_type()  # noqa: N806
+
+    class Method:
+        def __dlpack__(self, **keywords):
+            return super().__dlpack__(**keywords)
+
+    class Own(Producer):
+        def __dlpack__(self, **keywords):
+            return super().__dlpack__(**keywords)
+
+    class Mixed(Method, Producer):
+        pass
+
+    for producer in (Own(), Mixed()):
+        dlw.from_dlpack(producer).release()
+        assert (Producer.calls, producer.asked) == ([], 1)
+
+
+@pytest.mark.parametrize("looked_up", ["__mro__", "__dict__"])
+def test_rule_093_what_looking_for_the_method_raises_comes_through(looked_up):
     class Meta(type):
         broken = False
 
         def __getattribute__(cls, name):
-            if name == "__dlpack__" and Meta.broken:
+            if name == looked_up and Meta.broken:
                 raise ZeroDivisionError(name)
             return super().__getattribute__(name)
 
