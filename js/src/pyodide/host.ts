@@ -49,48 +49,28 @@ const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" |
   ...({ addFunction: "function", _JsvPromise_Syncify: "function" } as const),
 };
 
-/** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
-export interface CoreExports {
-  scratch(): number;
-  call(): number;
-  borrow(object: number, asked: number): number;
-  empty(ndim: number, dtype: number, flags: number): number;
-  wrap(
-    gpu: number,
-    deviceId: number,
-    ndim: number,
-    dtype: number,
-    flags: number,
-    strided: number,
-  ): number;
-  share(handle: number): number;
-  view(handle: number, ndim: number, offset: number): number;
-  pack(handle: number): number;
-  chunk(handle: number, dtype: number, first: number): number;
-  release(handle: number): number;
-  error_kind(): number;
-  error_text(): number;
-  on_drop(fn: number): void;
-  on_run(fn: number): void;
-  on_wait(fn: number): void;
-}
+/** The functions `dlw_bridge_…` of wasm/bridge.c, and their parameters. 0 for an address is an error. */
+const CORE_FUNCTIONS = {
+  scratch: [],
+  call: [],
+  borrow: ["object", "asked"],
+  empty: ["ndim", "dtype", "flags"],
+  wrap: ["gpu", "deviceId", "ndim", "dtype", "flags", "strided"],
+  share: ["handle"],
+  view: ["handle", "ndim", "offset"],
+  pack: ["handle"],
+  chunk: ["handle", "dtype", "first"],
+  release: ["handle"],
+  error_kind: [],
+  error_text: [],
+  on_drop: ["function"],
+  on_run: ["function"],
+  on_wait: ["function"],
+} as const;
 
-const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
-  scratch: 1,
-  call: 1,
-  borrow: 1,
-  empty: 1,
-  wrap: 1,
-  share: 1,
-  view: 1,
-  pack: 1,
-  chunk: 1,
-  release: 1,
-  error_kind: 1,
-  error_text: 1,
-  on_drop: 1,
-  on_run: 1,
-  on_wait: 1,
+type Numbers<Names extends readonly string[]> = { [I in keyof Names]: number };
+export type CoreExports = {
+  [F in keyof typeof CORE_FUNCTIONS]: (...given: Numbers<(typeof CORE_FUNCTIONS)[F]>) => number;
 };
 
 /**
