@@ -249,18 +249,8 @@ function objectsOf({ data, device, flush, release, fault }: Exchange): unknown[]
   return [data, device, flush, release, fault];
 }
 
-/** An exchange's fields that can be written as text. */
-function told({ version, device, dtype, shape, strides, byteOffset, capacity, flags }: Exchange) {
-  const { type, id } = Object(device) as { type?: unknown; id?: unknown };
-  return JSON.stringify({
-    version,
-    type,
-    id,
-    dtype,
-    shape,
-    strides,
-    byteOffset,
-    capacity,
-    flags,
-  });
-}
+/** The fields of an exchange, and of those, that can be written as text. */
+const TEXTS =
+  "version device type id dtype code bits lanes shape strides byteOffset capacity flags".split(" ");
+
+const told = (exchange: Exchange): string => JSON.stringify(exchange, TEXTS);
