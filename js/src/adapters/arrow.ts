@@ -536,7 +536,7 @@ function bitsOf(bytes: Uint8Array): Uint8Array {
  * @param arrow - the module `apache-arrow`
  */
 export function install(arrow: Arrow): void {
-  common.makeExchangeable<ArrowVector>(arrow.Vector, (value, options) =>
-    fromArrow(arrow, value, options),
+  common.makeExchangeable(arrow, arrow.Vector, (lib, value, options) =>
+    fromArrow(lib, value, options),
   );
 }

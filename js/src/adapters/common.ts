@@ -1,6 +1,6 @@
 /** Code that adapters share: lifetimes and error messages. */
 
-import { ArrayStorage, fromTypedArray } from "../core/arrays.js";
+import { fromTypedArray } from "../core/arrays.js";
 import { classOf, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
@@ -154,13 +154,14 @@ export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
 }
 
 /** Adds the methods of the exchange protocol to a library's class of tensors. */
-export function makeExchangeable<V>(
+export function makeExchangeable<L, V>(
+  library: L,
   Class: { prototype: V },
-  from: (value: V, options: TakeOptions) => Tensor,
+  from: (library: L, value: V, options: TakeOptions) => Tensor,
 ): void {
   // Where copy is true, the tensor's own exchange copies, once.
   const tensorOf = (value: V, request: ExchangeRequest = {}) =>
-    from(value, checkRequest(request).copy === false ? { copy: false } : {});
+    from(library, value, checkRequest(request).copy === false ? { copy: false } : {});
   const define = (name: symbol, value: (this: V, request?: AsyncExchangeRequest) => unknown) =>
     Object.defineProperty(Class.prototype, name, { configurable: true, writable: true, value });
   define(EXCHANGE, function (request) {
@@ -210,11 +211,7 @@ export function overArray(
   release: () => void,
   readOnly = true,
 ): Tensor {
-  const checked = fromTypedArray(array, options);
-  const { start, shape, strides } = checked;
-  checked.release();
-  const place = { storage: new ArrayStorage(array, release), handle: 1, start };
-  return new Tensor(checked.at(place, shape, strides, readOnly));
+  return new Tensor(fromTypedArray(array, options, undefined, { release, readOnly }));
 }
 
 /** A CPU tensor of bools as int32, which libraries store bools as. */

@@ -302,5 +302,5 @@ function backendOf(jax: Jax): any {
  * @param jax - the module `@jax-js/jax`
  */
 export function install(jax: Jax): void {
-  common.makeExchangeable<JaxArray>(jax.Array, (value, options) => fromJax(jax, value, options));
+  common.makeExchangeable(jax, jax.Array, fromJax);
 }

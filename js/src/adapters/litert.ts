@@ -123,9 +123,16 @@ function fromGPU(
   const device = deviceOf(value.environment);
   if (!device) throw new DeviceError(`the environment of this Tensor has no GPUDevice`);
   const buffer = bufferOf(value);
-  const known = canHold(value);
+  // A second handle keeps the memory, and its deletion is deferred.
+  const { liteRtTensorBuffer: handle } = value as any;
+  const known = "onDelete" in value && typeof handle?.clone === "function";
   if (!known) common.refuseCopy(copy, `this version of ${LIBRARY} cannot share its tensors`);
-  const made = common.lending(known ? hold(value) : () => {}, (release) =>
+  const keep = () => {
+    const own = handle.clone();
+    return () => own.delete();
+  };
+  const hold = known ? common.holdOn(value, "onDelete", keep) : () => {};
+  const made = common.lending(hold, (release) =>
     Tensor.fromGPUBuffer(buffer, { device, shape, dtype, capacity: buffer.size, release }),
   );
   return common.copiedIf(copy || !known, joined(value.constructor, LIBRARY, made));
@@ -141,26 +148,6 @@ function bufferOf(value: LiteRTTensor): GPUBuffer {
       { cause },
     );
   }
-}
-
-// --- holds ------------------------------------------------------------------------------------------
-
-/** Keeps the memory of a `Tensor`: a second handle, and its deletion. */
-interface Kept {
-  liteRtTensorBuffer: { clone(): { delete(): void } };
-  onDelete: (() => void) | undefined;
-}
-
-function canHold(value: object): value is Kept {
-  const { liteRtTensorBuffer } = value as Kept;
-  return "onDelete" in value && typeof liteRtTensorBuffer?.clone === "function";
-}
-
-function hold(value: Kept): () => void {
-  return common.holdOn(value, "onDelete", () => {
-    const handle = value.liteRtTensorBuffer.clone();
-    return () => handle.delete();
-  });
 }
 
 // --- to it ------------------------------------------------------------------------------------------
@@ -205,7 +192,5 @@ export function toLiteRT<L extends LiteRT>(
  * @param litert - the module `@litertjs/core`
  */
 export function install(litert: LiteRT): void {
-  common.makeExchangeable<LiteRTTensor>(litert.Tensor, (value, options) =>
-    fromLiteRT(litert, value, options),
-  );
+  common.makeExchangeable(litert, litert.Tensor, fromLiteRT);
 }

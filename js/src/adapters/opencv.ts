@@ -217,5 +217,5 @@ function create(cv: OpenCV, args: readonly number[], held: Tensor): any {
  * @param cv - the module, started
  */
 export function install(cv: OpenCV): void {
-  common.makeExchangeable<Mat>(cv.Mat, (value, options) => fromMat(cv, value, options));
+  common.makeExchangeable(cv, cv.Mat, fromMat);
 }

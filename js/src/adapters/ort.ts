@@ -350,7 +350,5 @@ function giveCPU(ort: Ort, held: Tensor, copy: boolean | undefined): any {
  * @param ort - the module `onnxruntime-web`
  */
 export function install(ort: Ort): void {
-  common.makeExchangeable<OrtTensor>(ort.Tensor as any, (value, options) =>
-    fromOrt(ort, value, options),
-  );
+  common.makeExchangeable(ort, ort.Tensor as any, fromOrt);
 }

@@ -349,5 +349,5 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
  * @param tf - the module `@tensorflow/tfjs-core`
  */
 export function install(tf: Tf): void {
-  common.makeExchangeable<TfTensor>(tf.Tensor, (value, options) => fromTfjs(tf, value, options));
+  common.makeExchangeable(tf, tf.Tensor, fromTfjs);
 }

@@ -117,7 +117,5 @@ export function toTransformers<L extends Transformers>(
  * @param transformers - the module `@huggingface/transformers`
  */
 export function install(transformers: Transformers): void {
-  makeExchangeable<TransformersTensor>(transformers.Tensor as any, (value, options) =>
-    fromTransformers(transformers, value, options),
-  );
+  makeExchangeable(transformers, transformers.Tensor as any, fromTransformers);
 }

@@ -91,11 +91,15 @@ function checkAttached(array: AnyTypedArray): void {
   }
 }
 
-/** Implements `Tensor.fromTypedArray` and, as `verb`, `Tensor.from`. */
+/**
+ * Implements `Tensor.fromTypedArray` and, as `verb`, `Tensor.from`. A library has `lent` the array
+ * until `release`.
+ */
 export function fromTypedArray(
   array: AnyTypedArray,
   options: FromTypedArrayOptions = {},
   verb = "fromTypedArray()",
+  lent?: { release(): void; readOnly: boolean },
 ): ManagedTensor {
   const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
   if (own === undefined) {
@@ -133,8 +137,9 @@ export function fromTypedArray(
     );
   }
   const start = array.byteOffset + from * type.step;
-  const storage = new ArrayStorage(array);
-  const made = new ManagedTensor(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
+  const storage = new ArrayStorage(array, lent?.release);
+  const { readOnly = false } = lent ?? {};
+  const made = new ManagedTensor(storage, 1, start, type, shape, strides, CPU_DEVICE, readOnly);
   if (whole && classOf(array) === type.View.name) {
     made.view = array as TypedArray;
     made.count = array.length;
