@@ -1,9 +1,11 @@
-#include "arrow_export.h"
+/* Tensors as Arrow's arrays: the same memory if the elements are contiguous, bool as
+ * Arrow's bitmap. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "arrow_type.h"
+#include "functions.h"
 
 /* --- types ------------------------------------------------------------------------ */
 

@@ -1,11 +1,16 @@
-/* More than 500 lines: one format, whose readers share one table of types. */
-
-#include "arrow_import.h"
+/* Arrow's arrays, by their capsules, as Tensors: the memory of one chunk without a
+ * copy, read-only as Arrow's memory is; bitmaps (of bools, and of nulls) and several
+ * chunks copied. Every struct is checked before its pointers are used. The content of
+ * capsules is moved out before any code of the producer runs, and released once, also
+ * on failure: an empty capsule is a BufferError.
+ *
+ * More than 500 lines: one format, whose readers share one table of types. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "arrow_type.h"
+#include "functions.h"
 
 /* Calls release of a struct that is not empty. It may be foreign code, which must not
  * see a pending exception. */

@@ -1,12 +1,18 @@
-/* The functions that JavaScript calls. On failure they return 0 and keep the Python
+/* The functions that JavaScript calls directly, by name (js/src/pyodide/host.ts), and
+ * Python's for JavaScript. On failure those of JavaScript return 0 and keep the Python
  * exception until JavaScript raises it. */
-#include "bridge.h"
-
 #include <string.h>
 
+#include "functions.h"
 #include "handles.h"
 #include "ndarray.h"
 #include "upload.h"
+
+#ifdef __EMSCRIPTEN__
+#define DLW_EXPORT(name) __attribute__((export_name(#name), used))
+#else /* the same names, for tests through ctypes */
+#define DLW_EXPORT(name) __attribute__((visibility("default")))
+#endif
 
 /* --- errors ----------------------------------------------------------------------- */
 

@@ -1,4 +1,6 @@
-#include "desktop.h"
+/* Functions for Python where it has the GPUBuffers itself
+ * (py/dlpack_web/_backends/model). In the browser JavaScript has them (bridge.c). */
+#include "functions.h"
 
 #ifndef __EMSCRIPTEN__
 

@@ -1,6 +1,5 @@
 #include "export.h"
 
-#include "capsule.h"
 #include "import.h"
 
 /* --- capsules --------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 
 #include "import.h"
 
-#include "capsule.h"
 #include "ndarray.h"
 
 static PyObject *max_version; /* (1, 3) */

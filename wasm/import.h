@@ -6,6 +6,13 @@
 
 #include "errors.h"
 
+/* The names of DLPack's capsules, which say what they hold and whether it was taken. */
+#define DLW_LEGACY "dltensor"
+#define DLW_LEGACY_USED "used_dltensor"
+#define DLW_VERSIONED "dltensor_versioned"
+#define DLW_VERSIONED_USED "used_dltensor_versioned"
+#define DLW_EXCHANGE_API "dlpack_exchange_api"
+
 enum { DLW_COPY_NO = 0, DLW_COPY_YES = 1, DLW_COPY_IF_NEEDED = -1 };
 
 /* The consumer's request. All zero except copy: on any device, aligned. */

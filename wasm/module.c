@@ -1,8 +1,5 @@
 /* The module: its functions and its start. */
-#include "arrow_export.h"
-#include "arrow_import.h"
-#include "bridge.h"
-#include "desktop.h"
+#include "functions.h"
 #include "ndarray.h"
 
 /* --- from other producers --------------------------------------------------------- */
