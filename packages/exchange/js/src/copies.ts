@@ -1,7 +1,7 @@
 /** Copies, and the memory itself, as a request says (R3 to R5). */
 import { overlap } from "./fields.js";
 import { broken } from "./report.js";
-import { brief, COPIED, EXCLUSIVE, expect, type Held, type Subject, type Trial } from "./trial.js";
+import { brief, COPIED, EXCLUSIVE, type Held, type Subject, type Trial } from "./trial.js";
 import type { DeviceLike } from "./types.js";
 
 /** Asks for a hold; undefined if it was refused as it may be. */
@@ -20,10 +20,10 @@ export async function honest(
   const { copy } = request as { copy?: boolean };
   const first = await take(request);
   if (!first) return undefined;
-  await expect(first, subject, rule);
+  await first.expect(rule);
   const alone = first.fields.flags & EXCLUSIVE;
   const second = alone ? undefined : await take(request);
-  if (second) await expect(second, subject, rule);
+  if (second) await second.expect(rule);
   const says = `${brief(request)} was answered`;
   for (const { fields } of [first, second ?? first]) {
     const copied = (fields.flags & COPIED) !== 0;
@@ -57,7 +57,7 @@ export async function devices(trial: Trial): Promise<void> {
   const { device, options, known, later } = trial;
   const subject = await trial.make();
   const there = await trial.hold(subject, { device });
-  await expect(there, subject, "R3");
+  await there.expect("R3");
   there.release();
   const second: DeviceLike | null | undefined = device && (await options.requestDevice?.());
   const others = device ? [null, second] : [options.device ?? undefined];

@@ -1,7 +1,7 @@
 /** Work that fails, and devices that are lost (E1, E2, E4). */
 import { broken, isThenable, mustNotThrow, nameOf, show, skip } from "./report.js";
 import { leavesNone, showsHolds } from "./requests.js";
-import { eventually, expect, flush, type Held, refusalOf, type Subject, Trial } from "./trial.js";
+import { eventually, type Held, refusalOf, type Subject, Trial } from "./trial.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC } from "./types.js";
 
 /** The names of X1, without that of faults. */
@@ -34,7 +34,7 @@ export async function noFault(trial: Trial): Promise<void> {
   const well = (error: unknown) => {
     if (error !== null) broken("E2", `fault() gave ${show(error)} for elements that are well`);
   };
-  flush(held);
+  held.flush();
   well(await faultOf(held));
   const late = faultOf(held); // its promise has to outlive the hold
   held.release();
@@ -62,7 +62,7 @@ async function faultOfAnswer(trial: Trial, request: object): Promise<void> {
     return checkName(error); // it is known already
   }
   if (!held.fields.fault) skip("it has no fault()");
-  flush(held);
+  held.flush();
   for (const when of ["fault()", "fault(), called again,"]) {
     if ((await faultOf(held)) === null) {
       broken("E2", `${when} gave null, and the work of its elements had failed`);
@@ -114,7 +114,7 @@ async function learn(trial: Trial, subject: Subject): Promise<void> {
   } catch {
     return;
   }
-  flush(held);
+  held.flush();
   await faultOf(held);
   held.release();
 }
@@ -197,11 +197,11 @@ async function onLostDevice(trial: Trial): Promise<void> {
   const late = new Trial(trial.options, trial.device, trial, trial.known, true);
   const pending = moves && late.attempt(subject, moves, "DeviceLostError");
   pending?.catch(() => {}); // is awaited later
-  flush(held);
+  held.flush();
   trial.device?.destroy?.();
   await trial.device?.lost;
   const back = await pending;
-  if (back) await expect(back, subject, "E4");
+  if (back) await back.expect("E4");
   late.end();
   const asks = [() => trial.ask(subject), () => trial.ask(subject, { device: trial.device })];
   if (typeof later === "function") asks.push(async () => later.call(subject.x, {}));

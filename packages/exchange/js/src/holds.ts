@@ -2,21 +2,7 @@
 import { writeBuffer } from "./device.js";
 import { elements, type Fields, placeOf } from "./fields.js";
 import { broken, mustNotThrow, show, skip } from "./report.js";
-import {
-  COPIED,
-  EXCLUSIVE,
-  expect,
-  expectNow,
-  flush,
-  type Held,
-  holdsOf,
-  letGo,
-  occupy,
-  outlasts,
-  pause,
-  type Subject,
-  type Trial,
-} from "./trial.js";
+import { COPIED, EXCLUSIVE, type Held, letGo, pause, type Subject, type Trial } from "./trial.js";
 import type { BufferLike } from "./types.js";
 import { encode, type Kind, same } from "./values.js";
 
@@ -36,7 +22,7 @@ export async function shapes(trial: Trial): Promise<void> {
   for (const shape of [[], [0, 3], [5], [2, 1, 3]]) {
     const subject = await trial.tryMake(undefined, shape);
     if (!subject) continue;
-    await expect(await trial.hold(subject), subject);
+    await (await trial.hold(subject)).expect();
     if (shape.includes(0)) trial.seen.add("S9");
   }
 }
@@ -44,28 +30,28 @@ export async function shapes(trial: Trial): Promise<void> {
 export async function otherTensors(trial: Trial): Promise<void> {
   const subject = await trial.make();
   const held = await trial.hold(subject);
-  await expect(held, subject);
-  await occupy(trial);
-  await expectNow(held, subject.values, "T5");
+  await held.expect();
+  await trial.occupy();
+  await held.expectNow("T5");
   await pause(30); // a late write
-  await expectNow(held, subject.values, "T5");
+  await held.expectNow("T5");
 }
 
 /** Holds a tensor; the function that it gives tests at the end whether all is as it was. */
 export async function lasting(trial: Trial): Promise<() => Promise<void>> {
   const subject = await trial.make();
   const held = await trial.hold(subject);
-  await expect(held, subject);
-  return () => expectNow(held, subject.values, "T5");
+  await held.expect();
+  return () => held.expectNow("T5");
 }
 
 export async function sharedFlush(trial: Trial): Promise<void> {
   const [a, b] = [await trial.make(), await trial.make(20)];
   const [x, y] = [await trial.hold(a), await trial.hold(b)];
   if (x.fields.flush !== y.fields.flush) skip("exchanges of two tensors have a flush each");
-  flush(y);
-  await expectNow(x, a.values, "T4");
-  await expectNow(y, b.values, "T4");
+  y.flush();
+  await x.expectNow("T4");
+  await y.expectNow("T4");
 }
 
 export async function releasedTwice(trial: Trial, request = {}): Promise<void> {
@@ -75,10 +61,10 @@ export async function releasedTwice(trial: Trial, request = {}): Promise<void> {
   for (let i = 0; i < 3; i++) {
     mustNotThrow("O2", "release()", () => a.fields.release(), " when it was called again");
   }
-  await occupy(trial, undefined, "O2");
-  await expect(b, subject, "O2");
+  await trial.occupy("O2");
+  await b.expect("O2");
   b.release();
-  await expect(await trial.hold(subject), subject, "O2");
+  await (await trial.hold(subject)).expect("O2");
 }
 
 export async function outlives(trial: Trial, request = {}): Promise<unknown> {
@@ -86,7 +72,7 @@ export async function outlives(trial: Trial, request = {}): Promise<unknown> {
   const held = await one(trial, subject, request);
   const array = ArrayBuffer.isView(held.fields.data);
   if (!letGo(subject)) return "the result of make has no release()";
-  await outlasts(trial, held, subject, "O1");
+  await trial.outlasts(held, "O1");
   if (array) trial.seen.add("S3");
   return undefined;
 }
@@ -126,7 +112,7 @@ export async function growing(trial: Trial): Promise<void> {
   const held = await trial.hold(subject);
   const moving = "memory" in held.fields.data;
   if (typeof x.grow !== "function") skip("the result of make has no grow()");
-  await expect(held, subject);
+  await held.expect();
   x.grow();
   const rule = moving ? "S2" : "S3";
   let got: unknown;
@@ -149,13 +135,13 @@ export async function written(trial: Trial): Promise<void> {
   for (const [request, values, told] of turns) {
     const held = await trial.attempt(subject, request, "UnsupportedError", "CopyError");
     if (!held || held.fields.flags & COPIED) continue;
-    flush(held);
+    held.flush();
     write(held, subject.kind, values);
     held.release(...told);
     wrote++;
-    for await (const again of holdsOf(trial, subject)) {
-      flush(again);
-      await expectNow(again, values, "O4");
+    for await (const again of trial.holdsOf(subject)) {
+      again.flush();
+      await again.expectNow("O4", values);
     }
   }
   if (wrote === 0) skip("its memory may not be written");
@@ -178,7 +164,7 @@ function write({ fields }: Held, kind: Kind, values: Subject["values"]): void {
 export async function oneDtype(trial: Trial, kind: Kind): Promise<boolean> {
   const subject = await trial.tryMake(kind);
   if (!subject) return false;
-  await expect(await trial.hold(subject), subject);
+  await (await trial.hold(subject)).expect();
   return true;
 }
 
@@ -187,6 +173,6 @@ export async function copiesOf(trial: Trial, kind: Kind): Promise<void> {
   for (const shape of kind.bits < 8 ? [[2, 3], [5]] : [[2, 3]]) {
     const subject = await trial.tryMake(kind, shape);
     if (!subject) continue;
-    for await (const held of holdsOf(trial, subject)) await expect(held, subject, "S8");
+    for await (const held of trial.holdsOf(subject)) await held.expect("S8");
   }
 }

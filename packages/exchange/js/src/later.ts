@@ -1,17 +1,7 @@
 /** The asynchronous method (M3): what only it has, and all that the first method answers. */
 import { Broken, broken, show } from "./report.js";
 import { leavesNone, showsHolds } from "./requests.js";
-import {
-  brief,
-  expect,
-  type Held,
-  outlasts,
-  pause,
-  refusalOf,
-  type Subject,
-  start,
-  type Trial,
-} from "./trial.js";
+import { brief, type Held, pause, refusalOf, type Subject, start, type Trial } from "./trial.js";
 import { EXCHANGE } from "./types.js";
 
 /** Requests that the synchronous method answers, this one answers too. */
@@ -31,7 +21,7 @@ export async function asMuch(trial: Trial): Promise<void> {
     }
     const flags = ended(trial.held(answer, subject));
     const held = await trial.hold(subject, request);
-    await expect(held, subject, "M3");
+    await held.expect("M3");
     if (ended(held) !== flags) broken("M3", `${brief(request)} has other flags here`);
   }
 }
@@ -115,7 +105,7 @@ async function abortedAt(
   if (!(await before) && !onItsWay) {
     broken("M3", `${brief(request)} was aborted while pending, and did not reject`);
   }
-  await expect(held, subject, "M3");
+  await held.expect("M3");
   held.release();
   return true;
 }
@@ -131,7 +121,7 @@ export async function abortedTooLate(trial: Trial): Promise<void> {
     if (!held) continue;
     control.abort(new Error("too late"));
     const take = (other: Subject) => trial.hold(other, request);
-    await outlasts(trial, held, subject, "M3", take);
+    await trial.outlasts(held, "M3", take);
   }
 }
 
@@ -139,7 +129,7 @@ export async function abortedTooLate(trial: Trial): Promise<void> {
 async function rightAfter(trial: Trial, subject: Subject): Promise<void> {
   try {
     const held = await trial.hold(subject);
-    await expect(held, subject, "M3");
+    await held.expect("M3");
     held.release();
   } catch (error) {
     broken("M3", `after requests that were rejected, another one saw ${show(error)}`);

@@ -17,15 +17,7 @@ import * as asynchronous from "./later.js";
 import { Book, Broken, broken, Ended, show, skip } from "./report.js";
 import * as requests from "./requests.js";
 import * as spare from "./spare.js";
-import {
-  EXCLUSIVE,
-  expect,
-  expectNow,
-  type Held,
-  refusalOf,
-  type Subject,
-  Trial,
-} from "./trial.js";
+import { EXCLUSIVE, type Held, refusalOf, type Subject, Trial } from "./trial.js";
 import { type DeviceLike, EXCHANGE_ASYNC, type ProducerOptions, type Report } from "./types.js";
 import { DTYPES, type Kind, kindOf } from "./values.js";
 
@@ -213,18 +205,18 @@ const GPU_CHECKS: typeof CHECKS = [
 /** The basis of all other rules: correct exchanges, in sequence and at once. */
 async function basics(trial: Trial, subject: Subject): Promise<void> {
   const first = await firstHeld(trial, subject);
-  await expect(first, subject);
+  await first.expect();
   if (!(first.fields.flags & EXCLUSIVE)) {
     const second = await trial.hold(subject);
     if (second.exchange === first.exchange) broken("M1", "two calls returned one object");
     second.release();
-    await expectNow(first, subject.values, "O1");
+    await first.expectNow("O1");
   }
   first.release();
   for (let i = 0; i < 3; i++) {
     try {
       const again = await trial.hold(subject);
-      await expect(again, subject, "O1");
+      await again.expect("O1");
       again.release();
     } catch (error) {
       if (error instanceof Broken) throw error;

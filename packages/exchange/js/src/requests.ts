@@ -4,7 +4,6 @@ import {
   brief,
   EXCLUSIVE,
   eventually,
-  expect,
   letGo,
   refusalOf,
   type Subject,
@@ -17,7 +16,7 @@ export async function optionalFields(trial: Trial): Promise<void> {
   const absent = { versions: undefined, device: undefined, copy: undefined, writes: undefined };
   for (const request of [undefined, {}, absent, { [Symbol("later")]: 1, later: {} }]) {
     const held = await trial.hold(subject, request);
-    await expect(held, subject);
+    await held.expect();
     held.release();
   }
 }
@@ -72,7 +71,7 @@ export async function usableAfterErrors(trial: Trial): Promise<void> {
     const answered = await tried(trial, subject, request);
     try {
       const held = await trial.hold(subject);
-      await expect(held, subject, answered ? "T5" : "X2");
+      await held.expect(answered ? "T5" : "X2");
       held.release();
     } catch (error) {
       if (answered && error instanceof Broken) throw error;
@@ -163,9 +162,9 @@ export async function reentered(trial: Trial): Promise<void> {
     const outer = await trial.hold(subject, request);
     if (inner === outer.exchange) broken("O7", "two requests, one in the other, gave one object");
     const first = inner && !exclusive ? trial.held(inner, subject) : undefined;
-    await expect(outer, subject, "O7");
+    await outer.expect("O7");
     first?.release();
-    await expect(outer, subject, "O7");
+    await outer.expect("O7");
     outer.release();
   }
   // A producer that miscounts its holds frees the memory with one of them.
@@ -180,7 +179,7 @@ export async function reentered(trial: Trial): Promise<void> {
   const outer = await trial.hold(subject, request);
   letGo(subject);
   if (inner) trial.held(inner, subject).release();
-  await expect(outer, subject, "O7");
+  await outer.expect("O7");
 }
 
 export async function needs(trial: Trial): Promise<void> {
@@ -191,7 +190,7 @@ export async function needs(trial: Trial): Promise<void> {
     { exactUsage: 140, padTo: 3 },
   ]) {
     const held = await trial.hold(subject, { needs });
-    await expect(held, subject, "R6");
+    await held.expect("R6");
     held.release();
   }
 }
@@ -202,14 +201,14 @@ export async function exclusive(trial: Trial): Promise<void> {
   if (!(held.fields.flags & EXCLUSIVE)) skip("its exchanges are not exclusive");
   await trial.refused(subject, {}, "BusyError");
   held.release();
-  await expect(await trial.hold(subject), subject);
+  await (await trial.hold(subject)).expect();
 }
 
 export async function afterRelease(trial: Trial): Promise<void> {
   const subject = await trial.make();
   if (!letGo(subject)) skip("the result of make has no release()");
   const held = await trial.attempt(subject, {}, "ReleasedError");
-  if (held) await expect(held, subject, "X1");
+  if (held) await held.expect("X1");
 }
 
 /** Which of two errors is thrown. */

@@ -1,17 +1,7 @@
 /** What `capacity` counts besides the elements: padding, but no neighbour (S5, S6). */
 import { bytesOf, type Fields, overlap } from "./fields.js";
 import { broken, skip } from "./report.js";
-import {
-  brief,
-  EXCLUSIVE,
-  flush,
-  type Held,
-  holdsOf,
-  letGo,
-  pause,
-  type Subject,
-  type Trial,
-} from "./trial.js";
+import { brief, EXCLUSIVE, type Held, letGo, pause, type Subject, type Trial } from "./trial.js";
 import { encode, type Kind, kindOf, same } from "./values.js";
 
 /** The dtype of the other checks, and one of which a word has several elements. */
@@ -64,15 +54,15 @@ async function paddingIn(trial: Trial, kind: Kind): Promise<boolean | undefined>
     const secret = await trial.tryMake(kind, shape, 30);
     if (secret) secrets.push(secret);
   }
-  for (const secret of secrets) for await (const _ of holdsOf(trial, secret));
+  for (const secret of secrets) for await (const _ of trial.holdsOf(secret));
   for (const secret of secrets) letGo(secret);
   await pause(5); // a pool may reuse memory after a while
   let dirty: boolean | undefined;
   for (const shape of [[1, 5], [3], [7], [1], [1, 29]]) {
     const subject = await trial.tryMake(kind, shape);
     if (!subject) continue;
-    for await (const held of holdsOf(trial, subject)) {
-      flush(held); // a pool clears it by then
+    for await (const held of trial.holdsOf(subject)) {
+      held.flush(); // a pool clears it by then
       const bytes = await paddingOf(held.fields);
       if (secrets.some((secret) => shows(bytes, secret))) {
         broken("S6", "padding shows a tensor that was released");

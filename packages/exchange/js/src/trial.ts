@@ -12,6 +12,9 @@ export const EXCLUSIVE = 8;
 /** How long a producer may take, in ms, for what it does in its own time. */
 const PATIENCE = 1000;
 
+/** Requests that a producer may answer from other memory. */
+const WAYS = [{}, { needs: { padTo: 64 } }, { copy: true }, { copy: true, needs: { padTo: 256 } }];
+
 /** A producer, and the elements that it was asked to hold. */
 export interface Subject {
   readonly x: { [EXCHANGE]?: Method; [EXCHANGE_ASYNC]?: Method; release?: unknown; grow?: unknown };
@@ -33,11 +36,43 @@ export interface Known {
 }
 
 /** An exchange that is held. */
-export interface Held {
-  readonly exchange: Record<string, unknown>;
-  readonly fields: Fields;
+export class Held {
+  fields!: Fields;
+  #released = false;
+
+  constructor(
+    readonly exchange: Record<string, unknown>,
+    readonly subject: Subject,
+  ) {}
+
   /** Ends the hold, as a consumer does: once. */
-  release(...wrote: boolean[]): void;
+  release(...wrote: boolean[]): void {
+    if (this.#released) return;
+    this.#released = true;
+    const { release } = Object(this.exchange) as { release?: unknown };
+    if (typeof release === "function") mustNotThrow("F11", "release()", () => release(...wrote));
+  }
+
+  /** Calls `flush()` as a function, which needs no `this`. */
+  flush(): void {
+    const { flush, gpu } = this.fields;
+    const result = mustNotThrow("F10", "flush()", flush);
+    if (isThenable(result)) broken(gpu ? "T1" : "T2", "flush() returned a promise");
+  }
+
+  /** Flushes, reads and compares; `rule` is broken if they differ, by default as `blame` finds. */
+  async expect(rule?: string): Promise<void> {
+    this.flush();
+    await this.expectNow(rule);
+  }
+
+  /** The same without a flush. */
+  async expectNow(rule?: string, values = this.subject.values): Promise<void> {
+    const got = await elements(this.fields);
+    if (same(got, values)) return;
+    const found = rule ?? (await blame(this.fields, values, got));
+    broken(found, `elements are ${show(got)}, not ${show(values)}`);
+  }
 }
 
 /** The producers and exchanges of one check, all released at its end. */
@@ -126,17 +161,11 @@ export class Trial {
   }
 
   held(exchange: unknown, subject: Subject): Held {
-    let done = false;
-    const release = (...wrote: boolean[]) => {
-      if (done) return;
-      done = true;
-      const { release } = Object(exchange) as { release?: unknown };
-      if (typeof release === "function") mustNotThrow("F11", "release()", () => release(...wrote));
-    };
-    this.#ends.push(release);
-    const fields = describe(exchange, subject);
-    if (fields.kind.bits < 8 && fields.step < 8) this.seen.add("F13");
-    return { exchange: exchange as Record<string, unknown>, fields, release };
+    const held = new Held(exchange as Record<string, unknown>, subject);
+    this.#ends.push(() => held.release());
+    held.fields = describe(exchange, subject);
+    if (held.fields.kind.bits < 8 && held.fields.step < 8) this.seen.add("F13");
+    return held;
   }
 
   /** A hold, or undefined if the request was refused by one of these names. */
@@ -157,6 +186,42 @@ export class Trial {
     if (nameOf(error) === name) return;
     const happened = error === undefined ? "was answered" : `led to ${show(error)}`;
     throw new Wrong(`${brief(request)} ${happened}, and was not refused by ${name}`);
+  }
+
+  /** Holds of a tensor in all ways. */
+  async *holdsOf(subject: Subject): AsyncGenerator<Held> {
+    for (const request of WAYS) {
+      const held = await this.attempt(subject, request, "UnsupportedError");
+      if (held) yield held;
+      held?.release();
+    }
+    const { moves } = this.known;
+    if (!moves) return;
+    const held = this.answered(await subject.x[EXCHANGE_ASYNC]?.(moves), subject, moves);
+    yield held;
+    held.release();
+  }
+
+  /** Uses memory that was given up too early: makes tensors and holds them until the end. */
+  async occupy(rule = "T5", take = (subject: Subject) => this.hold(subject)): Promise<void> {
+    const others: Held[] = [];
+    for (const start of [20, 40]) {
+      const held = await take(await this.make(start));
+      await held.expect(rule);
+      others.push(held);
+    }
+    for (const held of others) await held.expectNow(rule);
+  }
+
+  /** The rule is broken unless an exchange keeps its elements after its user has released the tensor. */
+  async outlasts(held: Held, rule: string, take?: (subject: Subject) => Promise<Held>) {
+    letGo(held.subject);
+    // Tensors that may get the memory if it is free.
+    await pause(15);
+    await this.occupy(undefined, take);
+    const { data, to } = held.fields;
+    if (ArrayBuffer.isView(data) && data.byteLength < to) broken("S3", "data was detached");
+    await held.expect(rule);
   }
 
   end(): void {
@@ -210,83 +275,6 @@ export async function eventually(test: () => Promise<boolean>): Promise<boolean>
     await pause(ms);
   }
   return test();
-}
-
-/** Requests that a producer may answer from other memory. */
-const WAYS = [{}, { needs: { padTo: 64 } }, { copy: true }, { copy: true, needs: { padTo: 256 } }];
-
-/** Holds of a tensor in all ways. */
-export async function* holdsOf(trial: Trial, subject: Subject): AsyncGenerator<Held> {
-  for (const request of WAYS) {
-    const held = await trial.attempt(subject, request, "UnsupportedError");
-    if (held) yield held;
-    held?.release();
-  }
-  const { moves } = trial.known;
-  if (!moves) return;
-  const held = trial.answered(await subject.x[EXCHANGE_ASYNC]?.(moves), subject, moves);
-  yield held;
-  held.release();
-}
-
-/** Uses memory that was given up too early: makes tensors and holds them until the trial's end. */
-export async function occupy(
-  trial: Trial,
-  take = (subject: Subject): Promise<Held> => trial.hold(subject),
-  rule = "T5",
-): Promise<void> {
-  const others: [Held, Subject][] = [];
-  for (const start of [20, 40]) {
-    const other = await trial.make(start);
-    const held = await take(other);
-    await expect(held, other, rule);
-    others.push([held, other]);
-  }
-  for (const [held, { values }] of others) await expectNow(held, values, rule);
-}
-
-/** The rule is broken unless an exchange keeps its elements after its user has released the tensor. */
-export async function outlasts(
-  trial: Trial,
-  held: Held,
-  subject: Subject,
-  rule: string,
-  take?: (subject: Subject) => Promise<Held>,
-): Promise<void> {
-  letGo(subject);
-  // Tensors that may get the memory if it is free.
-  await pause(15);
-  await occupy(trial, take);
-  const { data, to } = held.fields;
-  if (ArrayBuffer.isView(data) && data.byteLength < to) broken("S3", "data was detached");
-  await expect(held, subject, rule);
-}
-
-/** Calls `flush()` as a function, which needs no `this`. */
-export function flush({ fields }: Held): void {
-  const { flush, gpu } = fields;
-  const result = mustNotThrow("F10", "flush()", flush);
-  if (isThenable(result)) broken(gpu ? "T1" : "T2", "flush() returned a promise");
-}
-
-/** Flushes, reads and compares; `rule` is broken if they differ, by default as `blame` finds. */
-export async function expect(held: Held, { values }: Subject, rule?: string): Promise<void> {
-  flush(held);
-  await expectNow(held, values, rule);
-}
-
-/** The same without a flush. */
-export async function expectNow(
-  { fields }: Held,
-  values: Subject["values"],
-  rule?: string,
-): Promise<void> {
-  const got = await elements(fields);
-  if (same(got, values)) return;
-  broken(
-    rule ?? (await blame(fields, values, got)),
-    `elements are ${show(got)}, not ${show(values)}`,
-  );
 }
 
 /**
