@@ -360,9 +360,9 @@ def message(name: str, text: str, in_python: bool) -> str:
         return f"export const {name} = ({values}): string => `{text}`;"
     for javascript, python in WORDS.items():
         text = re.sub(javascript, python, text)
-    values = ", ".join(f"{each}: object" for each in names)
-    quoted = f"{'f' if names else ''}{text.replace('$', '')!r}"
-    return f"def {name}({values}) -> str:\n    return {quoted}\n\n"
+    for number, each in enumerate(names):
+        text = text.replace(f"${{{each}}}", f"{{{number}}}")
+    return f"{name} = {text!r}.format"
 
 
 for path, tables in {
