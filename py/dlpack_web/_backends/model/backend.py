@@ -12,7 +12,7 @@ from ..checks import NO_JSPI, ShaderSource, Tensors
 from . import messages
 from .buffers.buffers import adopt, allocate
 from .buffers.table import exposed, slot_of, slots
-from .buffers.transfer import read, read_blocking, upload, write
+from .buffers.transfer import read, upload, write
 from .buffers.views import View, round_up, step_of
 from .device.device import Device, new_id
 from .kernels.batch import Calls
@@ -213,7 +213,7 @@ class Backend:
 
     def read_blocking(self, sources: Tensors, targets: Tensors) -> None:
         self.ready()
-        read_blocking(sources, targets)
+        Backend.block_on(self, read(sources, targets, blocking=True))
 
     def share(self, tensor: Tensor, device_id: int) -> Tensor:
         """For memory that CPU and GPU share; else CopyError."""

@@ -20,8 +20,7 @@ class Ordered:
         self._sent: dict[int, Any] = {}  # bodies that are not acknowledged
         self._got = 0
         self._told = 0  # what was acknowledged of that
-        self._early: dict[int, Any] = {}
-        self._sizes: dict[int, int] = {}  # of these, in characters
+        self._early: dict[int, tuple[Any, int]] = {}  # bodies, and their characters
 
     def send(self, body: Any) -> None:
         self.add(body, [], 0)
@@ -78,26 +77,24 @@ class Ordered:
 
     def next(self) -> Iterator[Any]:
         """The bodies that are next. Each is done when the following one is asked for."""
-        self._forget()  # which an interrupt may have prevented
+        self._early.pop(self._got, None)  # which an interrupt may have prevented
         while (number := self._got + 1) in self._early:
-            yield self._early[number]
+            yield self._early[number][0]
             self._got = number
-            self._forget()
-
-    def _forget(self) -> None:
-        self._early.pop(self._got, None)
-        self._sizes.pop(self._got, None)
+            self._early.pop(number, None)
 
     def _keep(self, number: int, body: Any) -> None:
-        if number > self._got + 1 and number not in self._early:
-            size = _size_of(body)
-            if sum(self._sizes.values()) + size > _MOST_EARLY_CHARACTERS:
+        if number in self._early:
+            return
+        size = _size_of(body) if number > self._got + 1 else 0
+        if size > 0:
+            kept = sum(size for _, size in self._early.values())
+            if kept + size > _MOST_EARLY_CHARACTERS:
                 raise BufferError(
                     f"message {number} came before {self._got + 1}, and more than "
                     f"{_MOST_EARLY_CHARACTERS} characters would be kept: send it again"
                 )
-            self._sizes[number] = size
-        self._early.setdefault(number, body)
+        self._early[number] = body, size
 
     def acknowledge(self) -> None:
         """Acknowledges what has arrived, unless that was done."""
@@ -113,8 +110,8 @@ class Ordered:
 
     def clear(self) -> None:
         """Forgets all: the other side is gone."""
-        for kept in self._sent, self._early, self._sizes:
-            kept.clear()
+        self._sent.clear()
+        self._early.clear()
 
     def _put(self, number: int) -> None:
         self._told = self._got

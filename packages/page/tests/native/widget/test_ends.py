@@ -120,7 +120,7 @@ def test_a_page_that_is_gone_leaves_nothing(way):
     t.release()
     assert dlw.live_tensors() == 2 * len(page.wire._receiving._ids)
     assert not left_here(link)
-    assert not link.orders._sizes
+    assert not link.orders._early
     assert not link._gone
     if way == "close":
         assert page.said[-1]["closed"]

@@ -236,17 +236,13 @@ class _Batch:
         copies = [copy for piece in self.pieces for copy in piece.copies()]
         self.staged = device.stage(what, copies, self.bytes)
 
-    def wait(self) -> None:
-        if self.bytes:
+    async def finish(self, blocking: bool) -> None:
+        if self.bytes == 0:
+            return
+        if blocking:
             self.staged.wait()
-            self._take()
-
-    async def finish(self) -> None:
-        if self.bytes:
+        else:
             await self.staged.finish()
-            self._take()
-
-    def _take(self) -> None:
         for piece in self.pieces:
             if piece.length:
                 _land(piece, self.staged.memory(piece.offset, piece.length))
@@ -313,25 +309,14 @@ def _release(batches: list[_Batch]) -> None:
             piece.release()
 
 
-def read_blocking(sources: Tensors, targets: Tensors) -> None:
-    """Reads WebGPU tensors into row-major CPU tensors with as many bytes."""
+async def read(sources: Tensors, targets: Tensors, blocking: bool = False) -> None:
+    """Reads WebGPU tensors into row-major CPU tensors with as many bytes. The caller may
+    release the sources meanwhile. blocking: it awaits nothing."""
     batches = _plan(sources, targets)
     try:
         for batch in batches:
             batch.submit()
         for batch in batches:
-            batch.wait()
-    finally:
-        _release(batches)
-
-
-async def read(sources: Tensors, targets: Tensors) -> None:
-    """The same, asynchronously: the caller may release the sources meanwhile."""
-    batches = _plan(sources, targets)
-    try:
-        for batch in batches:
-            batch.submit()
-        for batch in batches:
-            await batch.finish()
+            await batch.finish(blocking)
     finally:
         _release(batches)
