@@ -12,13 +12,15 @@ const LAZY = [
   "open/library.js",
   "pyodide/load.js",
   "pyodide/names.js",
+  "webgpu/errors/compiling.js",
   "webgpu/lazy.js",
 ];
 const INDEX =
-  'import "../webgpu/buffers/transfer.js";\nexport * as webgpu from "../webgpu/index.js";\n';
+  'import "UP/webgpu/buffers/transfer.js";\nexport * as webgpu from "UP/webgpu/index.js";\n';
 
 for (const name of LAZY) {
   const file = join(process.argv[2], name);
   const text = await readFile(file, "utf8");
-  await writeFile(file, text.replace(/(?=\/\/# sourceMappingURL=.*\n?$)/, INDEX));
+  const index = INDEX.replaceAll("UP", name.replace(/\/[^/]+$/, "").replace(/\w+/g, ".."));
+  await writeFile(file, text.replace(/(?=\/\/# sourceMappingURL=.*\n?$)/, index));
 }

@@ -1,8 +1,7 @@
 /** The receiving half of an endpoint: tensors that the other side writes. */
 
 import { Tensor, UnsupportedError } from "dlpack-web/core";
-import { type DType, emptyOn, type GPUDevice } from "dlpack-web/internal";
-import { releasing } from "../common.js";
+import { type DType, emptyOn, type GPUDevice, releasing } from "dlpack-web/internal";
 import { cut, nbytesOf, type Piece } from "./frame.js";
 
 /**
