@@ -247,6 +247,24 @@ def test_a_sharded_model(site):
         opened(f"{site.origin}/model.index.json")
 
 
+def test_a_shard_is_asked_only_for_its_own_tensors(site):
+    few, many = NUMBERS[: COUNT // 3], NUMBERS[: 2 * (COUNT // 3)]
+    data = {"a": saved({"x": few, "y": few}), "b": saved({"z": many})}
+    for name, each in data.items():
+        site(f"{name}.safetensors", each)
+    where = {"x": "a.safetensors", "y": "a.safetensors", "z": "b.safetensors"}
+    with opened(
+        site("own.index.json", json.dumps({"weight_map": where}).encode())
+    ) as model:
+        x, z = run(model.load("x", "z"))
+        assert (x.numpy() == few).all()
+        assert (z.numpy() == many).all()
+    end = len(data["a"]) - few.nbytes
+    assert site.asked["a.safetensors"][1:] == [f"bytes=4096-{end - 1}"]
+    for tensor in (x, z):
+        tensor.release()
+
+
 # --- versions: a file that a server replaces -----------------------------------------------
 
 
