@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .headers import Entry, Unreadable, malformed, npy_preamble
+from .headers import Entry, Unreadable, malformed
 from .local import PIECE, Local, Reading, of_npy
 
 # No deflated data expands to more times its size: 258 bytes of 2 bits.
@@ -45,26 +45,15 @@ class Archive:
 
     def _described(self, name: str, times: int) -> Entry | Unreadable:
         """What is known of an array without its elements."""
-        what = f'"{name[:100]}.npy"'
+        what, size = f'"{name[:100]}.npy"', self._infos[name].file_size
         try:
             if times > 1:
                 malformed(what, f"it is in the archive {times} times")
             with self._member(name, what) as member:
-                return self._entry(name, member, what)
+                return of_npy(name, member, size, what)
         except BufferError as error:
-            size = self._infos[name].file_size
             why = f"cannot be loaded: {error}"
             return Unreadable(name, "unreadable", (), 0, size, why)
-
-    def _entry(self, name: str, member: Any, what: str) -> Entry | Unreadable:
-        head = member.read(12)
-        before, length = npy_preamble(head, what)
-        start = before + length
-        head += member.read(max(start - len(head), 0))
-        if len(head) < start:
-            malformed(what, "it ends within its header")
-        size = self._infos[name].file_size
-        return of_npy(name, head[before:start], head[6], start, size, what)
 
     @contextmanager
     def reading(self, entry: Entry) -> Iterator[Reading]:

@@ -297,13 +297,9 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
 
 def npy_entry(file: Local, raw: DType | None) -> Entry:
     """The tensor of a .npy file. raw: the dtype of elements written without it."""
-    head = file.read(0, 12)
-    before, length = npy_preamble(head, file.name)
-    header = file.read(before, length)
-    if len(header) < length:
-        malformed(file.name, f"it ends after {file.size} bytes, within its header")
-    found = of_npy("", header, head[6], before + length, file.size, file.name)
-    return as_raw(found, raw, file.size, file.name)
+    stream = file.stream()
+    stream.seek(0)
+    return as_raw(of_npy("", stream, file.size, file.name), raw, file.size, file.name)
 
 
 def as_raw(
@@ -327,11 +323,15 @@ def _complete(entry: Entry, size: int, what: str) -> Entry:
     return entry._replace(nbytes=nbytes)
 
 
-def of_npy(
-    name: str, header: bytes, version: int, start: int, size: int, what: str
-) -> Entry | Unreadable:
-    """The tensor that a header describes, in a file of that size."""
-    descr, shape, columns = read_npy(header, what, version)
+def of_npy(name: str, stream: Any, size: int, what: str) -> Entry | Unreadable:
+    """The tensor that the header describes with which a file of that size begins."""
+    head = stream.read(12)
+    before, length = npy_preamble(head, what)
+    start = before + length
+    head += stream.read(max(start - len(head), 0))
+    if len(head) < start:
+        malformed(what, f"it ends after {len(head)} bytes, within its header")
+    descr, shape, columns = read_npy(head[before:start], what, head[6])
     dtype, why = dtype_of_descr(descr)
     if dtype is None:
         nbytes = max(size - start, 0)

@@ -651,31 +651,30 @@ class _LocalInside:
         elif format == "index":
             self._add_shards(file)
         else:
-            self.metadata = self._add_safetensors(file)[1]
+            self._add_safetensors(file)
 
     def _add_shards(self, index: Any) -> None:
-        found, self.metadata = shards.read_index(index)
+        found, metadata = shards.read_index(index)
         folder = os.path.abspath(os.path.dirname(index.name))
         names = dict.fromkeys(found.values())
         self.shards = len(names)
         for shard in names:
             path = os.path.join(folder, shard)
             file = index.sibling(shard) if index.remote else local.Again(path)
-            entries, _ = self._add_safetensors(file)
-            inside = [entry.name for entry in entries]
+            inside = self._add_safetensors(file)
             shards.check_names(shard, inside, found, index.name)
         shards.check_all(self.infos, found, index.name)
+        self.metadata = metadata
         if index.remote:
             index.close()
 
-    def _add_safetensors(
-        self, file: Any
-    ) -> tuple[list[Entry | Unreadable], dict[str, str]]:
+    def _add_safetensors(self, file: Any) -> list[str]:
+        """The names of its tensors."""
         with _reading(file) as there:
             local.format_of(there, "safetensors", False, False)
-            entries, metadata = local.safetensors_entries(there)
+            entries, self.metadata = local.safetensors_entries(there)
         self._add(file, entries)
-        return entries, metadata
+        return [entry.name for entry in entries]
 
     def _add(self, source: Any, entries: list[Entry | Unreadable]) -> None:
         for entry in entries:
