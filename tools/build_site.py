@@ -57,7 +57,8 @@ def contents() -> dict[str, Path]:
         parts[name] = without_bundler if without_bundler.is_dir() else built
     parts["wheel"] = ROOT / "dist"
     parts["dist"] = ROOT / "dist"  # where modules of packages find their wheels
-    parts["bench"] = ROOT / "tests" / "bench" / "rows"  # for the page "Your GPU"
+    rows = "tests/bench/rows"  # for the page "Your GPU"
+    parts[rows] = ROOT / rows
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )

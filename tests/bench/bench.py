@@ -14,12 +14,12 @@ import argparse
 import json
 import os
 import platform
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser" / "hosts")]
@@ -32,6 +32,7 @@ from plot import draw, human, panels
 from serve import Server
 
 BUILD = ROOT / "build"
+RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 
 
 @contextmanager
@@ -71,9 +72,8 @@ def measure(quick: bool, only: str | None) -> dict:
                 result["rows"] += found["rows"]
                 result["failed"] += found["failed"]
                 if path == "first step":
-                    result["rows"] += first_steps(
-                        browser, server.url, 1 if quick else 5
-                    )
+                    rounds = 2 if quick else 5
+                    result["rows"] += first_steps(browser, server.url, rounds)
         server.shutdown()
     result["rows"] = native + result["rows"]
     result["machine"] |= {
@@ -96,29 +96,12 @@ def first_steps(browser: Browser, url: str, rounds: int) -> list[dict]:
                 page.goto(f"{url}tests/bench/bench.html")
                 took, before, now = page.evaluate("() => globalThis.firstStep()")
                 seconds[way].append(took)
-                if (before == 0) != ("first" in way) or (before == now) == (
-                    "first" in way
-                ):
+                is_first = "first" in way
+                if (before == 0) != is_first or (now > before) != is_first:
                     raise RuntimeError(f"{way}: {before} kernels were kept, {now} made")
                 page.wait_for_timeout(4000)  # the browser keeps what is new
-    rows = []
-    for way, samples in seconds.items():
-        low, _, high = quantiles(
-            [*samples, *samples][: max(2, rounds)], n=4, method="inclusive"
-        )
-        row = {
-            "path": "first step",
-            "layout": "Network",
-            "bytes": 2048,
-            "where": "page",
-        }
-        row |= {
-            "way": way,
-            "median_ms": 1e3 * median(samples),
-            "iqr_ms": 1e3 * (high - low),
-        }
-        rows.append(row | {"n": rounds})
-    return rows
+    row = {"path": "first step", "layout": "Network", "bytes": 2048, "where": "page"}
+    return [row | exchange.figures(way, seconds[way]) for way in seconds]
 
 
 HEAD = [
@@ -144,29 +127,14 @@ def tables(rows: list[dict]) -> list[str]:
     return [line for lines in by_path.values() for line in lines]
 
 
-INTRODUCTION = """\
-# dlpack-web: measurements
-
-Medians with the interquartile range (IQR) over n batches, in random order in every
-round of one process; every result was checked. Uploads and downloads are timed until the
-GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
-else. dlpack-web keeps buffers that are no longer used, and takes them again: its rows are
-warm, but for those called cold, where nothing that is kept fits, as at first. Today's ways
-make a buffer each time, and are to be compared with the cold rows where a page does a thing
-once. The floor uploads into a buffer that is there already: whole, and in pieces of 4 MiB with an empty
-submit after each. Its copy within memory is of as many bytes of linear memory. Uploads "in use"
-are into a buffer that a command before them writes to; these, and those of 256 MB, are write() into a tensor
-that is there, for memory. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
-packing copies as many bytes within wasm memory. Elements that are uploaded are
-float32 where nothing else is said: f64 becomes float32, and f16 is made of float32.
-A file is opened from a server of this machine, in the same two cores. A handover gives a GPU tensor to a library, takes it back
-and gives up both. Compare within this run only."""
-
-
 def report(result: dict) -> str:
+    """RESULTS.md with other figures: its text stays."""
+    text, *_ = re.split(
+        "^browser: ", RESULTS.read_text(), maxsplit=1, flags=re.MULTILINE
+    )
     machine = ", ".join(f"{key}: {value}" for key, value in result["machine"].items())
-    lost = [f"The GPU process ended: {row}" for row in result["failed"]]
-    return "\n".join([INTRODUCTION, "", machine, *lost, *tables(result["rows"]), ""])
+    lost = [f"Failed: {row}" for row in result["failed"]]
+    return "\n".join([text + machine, *lost, *tables(result["rows"]), ""])
 
 
 def main() -> int:
@@ -180,7 +148,7 @@ def main() -> int:
     except BrowserMissingError as error:
         print(error)
         return 2
-    if not result["rows"]:
+    if not result["rows"] + result["failed"]:
         print(f"No row is called {options.only}", file=sys.stderr)
         return 2
     BUILD.mkdir(exist_ok=True)
@@ -188,9 +156,8 @@ def main() -> int:
     text = report(result)
     (BUILD / "bench.md").write_text(text)
     if not options.quick and options.only is None:
-        results = ROOT / "tests" / "bench"
-        (results / "RESULTS.md").write_text(text)
-        draw(result["rows"], results / "results.svg")
+        RESULTS.write_text(text)
+        draw(result["rows"], RESULTS.with_name("results.svg"))
     print(text)
     print("build/bench.json, build/bench.md")
     return 1 if result["failed"] else 0

@@ -19,7 +19,6 @@ import dlpack_web as dlw
 from dlpack_web_page.wire import Wire, joined
 
 SAMPLE_S = 0.002  # a sample is a batch this long: a page's clock ticks every 5 µs
-WARM_UP_S = 0.1
 
 
 def carry(array):
@@ -81,31 +80,26 @@ def verify(source, names):
         raise RuntimeError(f"wrong result: {source}")
 
 
-def batch_for(timer):
-    """Warms up; how many runs make a sample long enough to be timed."""
-    count, spent = 1, 0.0
-    while spent < WARM_UP_S:
-        took = timer.timeit(count)
-        spent += took
-        if took < SAMPLE_S:
-            count *= 2
-    return count
+def figures(way, seconds):
+    """What a row tells of the samples of a way."""
+    low, median, high = statistics.quantiles(seconds, method="inclusive")
+    row = {"way": way, "median_ms": 1e3 * median, "iqr_ms": 1e3 * (high - low)}
+    return row | {"n": len(seconds), "verified": True}
 
 
 def compare(ways, names, rounds):
     """Times every way against the others, in random order in every round."""
-    for source in ways.values():
+    timers, batches = {}, {}
+    for way, source in ways.items():
         verify(source, names)
-    timers = {way: timeit.Timer(source, globals=names) for way, source in ways.items()}
-    batches = {way: batch_for(timer) for way, timer in timers.items()}
+        timers[way] = timeit.Timer(source, globals=names)
+        count, seconds = timers[way].autorange()  # which warms up, too
+        batches[way] = max(1, round(count * SAMPLE_S / seconds))
     samples: dict = {way: [] for way in ways}
     for _ in range(rounds):
         for way in random.sample(list(ways), len(ways)):
-            samples[way].append(timers[way].timeit(batches[way]) / batches[way] * 1e3)
-    for way in ways:
-        low, median, high = statistics.quantiles(samples[way], method="inclusive")
-        row = {"way": way, "median_ms": median, "iqr_ms": high - low, "n": rounds}
-        yield row | {"batch": batches[way], "verified": True}
+            samples[way].append(timers[way].timeit(batches[way]) / batches[way])
+    return [figures(way, samples[way]) | {"batch": batches[way]} for way in ways]
 
 
 def measure(where, quick):

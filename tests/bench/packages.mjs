@@ -7,7 +7,8 @@ import { connect } from "/js/index.js";
 import { open } from "/js/open/index.js";
 import { onnxruntime } from "/packages-js/onnxruntime/pyodide.js";
 import { libraries } from "../browser/libraries/libraries.mjs";
-import { byHand, giveBack, makeBuffer, read, same, settling } from "./rows/gpu.mjs";
+import { pythonModule } from "./rows/context.mjs";
+import { byHand, giveBack, makeBuffer, read, same } from "./rows/gpu.mjs";
 import { handoverTo } from "./rows/handover.mjs";
 
 const MB = 2 ** 20;
@@ -44,11 +45,10 @@ export const handoverToLibraries = handoverTo(
 export const files = {
   path: "open",
   sizes: [256 * MB],
-  make({ device, python }, bytes) {
+  make({ device, python, settle }, bytes) {
     const count = bytes / 4;
     const url = `/made/bench.npy?count=${count}&keep=1`;
     const expected = Uint32Array.from({ length: count }, (_, i) => i);
-    const settle = settling(device);
     return {
       ways: {
         async "dlpack-web"() {
@@ -82,13 +82,13 @@ export const files = {
   },
 };
 
-async function pythonModule(pyodide, name, ...others) {
-  for (const each of [...others, `${name}.py`]) {
-    const source = await (await fetch(new URL(each, import.meta.url))).text();
-    pyodide.FS.writeFile(each.split("/").at(-1), source);
-  }
-  // Where Python can wait, tinygrad's kernels of an earlier visit are there at once.
-  return pyodide.runPythonAsync(`import ${name}\n${name}`);
+const ourModule = (pyodide, path) => pythonModule(pyodide, new URL(path, import.meta.url));
+
+/** Loads the wheel of one of our packages, and others. */
+async function loadWheels(pyodide, name, ...others) {
+  const names = await (await fetch("/wheel/packages.json")).json();
+  const wheels = [...others, `/wheel/${names[name]}`];
+  await pyodide.loadPackage(wheels, { messageCallback() {} });
 }
 
 const RUNS = 20; // as in sessions.py
@@ -101,11 +101,12 @@ export const sessions = {
   layouts: ["small", "large"],
   sizes: [16 * MB],
   sizesOf: { small: [64] },
-  async make({ pyodide }, bytes, layout) {
+  async make({ pyodide, keep }, bytes, layout) {
     await connect(pyodide, { packages: [onnxruntime] });
-    const module = await pythonModule(pyodide, "sessions", "../models/onnx_models.py");
+    await ourModule(pyodide, "../models/onnx_models.py");
+    const module = await ourModule(pyodide, "sessions.py");
     const { ort } = await libraries();
-    const made = await module[layout].callPromising(ort, bytes / 4);
+    const made = keep(await module[layout].callPromising(ort, bytes / 4));
     const found = made.toJs({ depth: 1, dict_converter: Object.fromEntries });
     const ways = Object.entries(found).map(([name, run]) => [name, () => run.callPromising()]);
     if (layout === "small") {
@@ -113,11 +114,7 @@ export const sessions = {
       ways.push(["own run", ownRun]);
       for (const [, run] of ways) for (let i = 0; i < WARM; i++) await run();
     }
-    return {
-      ways: Object.fromEntries(ways),
-      check: (result) => result === 2,
-      done: () => made.destroy(),
-    };
+    return { ways: Object.fromEntries(ways), check: (result) => result === 2 };
   },
 };
 
@@ -133,23 +130,28 @@ async function ownSession(ort, model) {
   };
 }
 
+/** The rows of exchange.py, which bench.py measures natively as well. */
+export async function pythonRows(pyodide, quick) {
+  await loadWheels(pyodide, "dlpack-web-page");
+  const exchange = await ourModule(pyodide, "exchange.py");
+  return JSON.parse(exchange.measure("page", quick));
+}
+
 /** Python's module that trains with tinygrad. */
 export async function trainingModule(pyodide) {
-  const names = await (await fetch("/wheels/wheels.json")).json();
-  const ours = (await (await fetch("/wheel/packages.json")).json())["dlpack-web-tinygrad"];
-  const wheels = [`/wheels/${names.tinygrad}`, `/wheel/${ours}`];
-  await pyodide.loadPackage(wheels, { messageCallback() {} });
-  return pythonModule(pyodide, "training");
+  const { tinygrad } = await (await fetch("/wheels/wheels.json")).json();
+  await loadWheels(pyodide, "dlpack-web-tinygrad", `/wheels/${tinygrad}`);
+  return ourModule(pyodide, "training.py");
 }
 
 /** A training step of tinygrad after its JIT; and the same kernels over the same buffers by hand. */
 export const training = {
   path: "training step",
   sizes: [2048],
-  async make({ pyodide, device }) {
-    const module = await trainingModule(pyodide);
+  async make({ pyodide, device, keep, settle }) {
+    const module = keep(await trainingModule(pyodide));
     const captured = async () => {
-      const training = await module.Training.callPromising();
+      const training = keep(await module.Training.callPromising());
       for (let i = 0; i < 3; i++) await training.loss.callPromising(); // TinyJit has captured it
       return training;
     };
@@ -160,7 +162,7 @@ export const training = {
     return {
       sampleMs: 20,
       ways: { "dlpack-web": { loop: (count) => ours.steps(count) }, floor: replay },
-      settle: settling(device),
+      settle,
       async check(_, name) {
         if (name === "dlpack-web") {
           const loss = await ours.loss.callPromising();
@@ -170,7 +172,6 @@ export const training = {
         replay();
         return (await device.popErrorScope()) === null;
       },
-      done: () => [ours, other, module].map((each) => each.destroy()),
     };
   },
 };

@@ -1,5 +1,6 @@
 // From the GPU, and there and back: arrays large and small, and pictures.
-import { giveBack, makeBuffer, makeStaging, read, readBuffers, same, settling } from "./gpu.mjs";
+import { Tensor, webgpu } from "../../../js/index.js";
+import { giveBack, makeBuffer, makeStaging, read, readBuffers, same } from "./gpu.mjs";
 
 const MB = 2 ** 20;
 
@@ -7,12 +8,12 @@ const MB = 2 ** 20;
 export const download = {
   path: "download",
   sizes: [64, MB, 64 * MB, 256 * MB],
-  make({ bridge, device, pool, python }, bytes) {
-    const array = python.make_array(bytes);
-    const target = bridge.tensor(array);
+  make({ bridge, device, pool, python, keep }, bytes) {
+    const array = keep(python.make_array(bytes));
+    const target = keep(bridge.tensor(array));
     const expected = target.data.slice();
-    const gpu = target.to(device);
-    const staging = makeStaging(device, bytes);
+    const gpu = keep(target.to(device));
+    const staging = keep(makeStaging(device, bytes));
     const ways = {
       "dlpack-web": () => gpu.read(target),
       floor: () =>
@@ -38,10 +39,6 @@ export const download = {
       ways: bytes > 64 * MB ? ways : { ...ways, ...more }, // for memory
       wipe: () => target.data.fill(0),
       check: () => same(target.data, expected),
-      done() {
-        for (const each of [gpu, staging, target]) giveBack(each);
-        array.destroy();
-      },
     };
   },
 };
@@ -59,12 +56,12 @@ export const small = {
   path: "32 arrays",
   layouts: ["down", "up and down"],
   sizes: [4096],
-  make({ device, library: { Tensor, webgpu } }, bytes, layout) {
+  make({ device, keep }, bytes, layout) {
     const arrays = Array.from({ length: COUNT }, (_, i) =>
       new Float32Array(bytes / 4).fill(i + 0.5),
     );
     const isUp = layout === "up and down";
-    const hosts = arrays.map((array) => Tensor.fromTypedArray(array));
+    const hosts = arrays.map((array) => keep(Tensor.fromTypedArray(array)));
     const up = () => hosts.map((host) => host.to(device));
     const writeAll = () =>
       arrays.map((array) => {
@@ -72,8 +69,9 @@ export const small = {
         device.queue.writeBuffer(buffer, 0, array);
         return buffer;
       });
-    const [tensors, raw] = [up(), writeAll()];
-    const staging = makeStaging(device, COUNT * bytes);
+    const tensors = up().map(keep);
+    const raw = writeAll().map(keep);
+    const staging = keep(makeStaging(device, COUNT * bytes));
     const withFresh = async (made, use) => {
       const back = await use(made);
       made.forEach(giveBack);
@@ -92,7 +90,6 @@ export const small = {
         floor: () => (isUp ? withFresh(writeAll(), floor) : floor(raw)),
       },
       check: (back) => back.length === COUNT && back.every((each, i) => same(each, arrays[i])),
-      done: () => [...hosts, ...tensors, ...raw, staging].forEach(giveBack),
     };
   },
 };
@@ -102,13 +99,14 @@ export const pictures = {
   path: "pictures",
   layouts: ["16"],
   sizes: [MB / 4],
-  make({ device, library: { Tensor, webgpu } }, bytes) {
+  make({ device, keep, settle }, bytes) {
     const side = Math.sqrt(bytes / 4);
     const pictures = Array.from({ length: 16 }, (_, i) => {
       const grey = 0xff000000 + 0x010101 * 10 * i; // alpha is 255
       return new Uint8Array(new Uint32Array(bytes / 4).fill(grey).buffer);
     });
-    const hosts = pictures.map((rgba) => Tensor.fromTypedArray(rgba, { shape: [side, side, 4] }));
+    const shape = [side, side, 4];
+    const hosts = pictures.map((rgba) => keep(Tensor.fromTypedArray(rgba, { shape })));
     const canvas = new OffscreenCanvas(side, side);
     const plain = new OffscreenCanvas(side, side);
     const context = plain.getContext("webgpu");
@@ -134,13 +132,12 @@ export const pictures = {
           return plain;
         },
       },
-      settle: settling(device),
+      settle,
       check(drawn) {
         const copy = new OffscreenCanvas(side, side).getContext("2d");
         copy.drawImage(drawn, 0, 0);
         return copy.getImageData(side - 1, side - 1, 1, 1).data[0] === 150;
       },
-      done: () => hosts.forEach(giveBack),
     };
   },
 };

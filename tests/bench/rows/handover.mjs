@@ -1,16 +1,8 @@
 // A tensor on the GPU given to another owner and taken back, and what both made given up; beside that, the
 // same elements through the CPU.
-import { EXCHANGE, take } from "/js/exchange/index.js";
-import {
-  giveBack,
-  makeBuffer,
-  makeStaging,
-  read,
-  readBuffers,
-  same,
-  TENSOR_USAGE,
-  USAGE,
-} from "./gpu.mjs";
+import { EXCHANGE, take } from "../../../js/exchange/index.js";
+import { Tensor } from "../../../js/index.js";
+import { makeBuffer, makeStaging, read, readBuffers, same, TENSOR_USAGE, USAGE } from "./gpu.mjs";
 
 /** To Python, and by the protocol between JavaScript libraries: functions that give, take and drop. */
 const OWNERS = {
@@ -39,11 +31,12 @@ export function handoverTo(owners, deviceOf = ({ device }) => device) {
       const device = await deviceOf(context);
       const { give, take, drop } = await owners[layout](context);
       const expected = Float32Array.from({ length: bytes / 4 }, (_, i) => i % 1000);
-      const buffer = makeBuffer(device, bytes, TENSOR_USAGE | USAGE.VERTEX);
+      const { keep } = context;
+      const buffer = keep(makeBuffer(device, bytes, TENSOR_USAGE | USAGE.VERTEX));
       device.queue.writeBuffer(buffer, 0, expected);
       const options = { device, shape: [bytes / 4], dtype: "float32" };
-      const tensor = context.library.Tensor.fromGPUBuffer(buffer, options);
-      const staging = makeStaging(device, bytes);
+      const tensor = keep(Tensor.fromGPUBuffer(buffer, options));
+      const staging = keep(makeStaging(device, bytes));
       return {
         ways: {
           "dlpack-web"() {
@@ -64,7 +57,6 @@ export function handoverTo(owners, deviceOf = ({ device }) => device) {
         check: async (found, name) =>
           name === "dlpack-web" ? found === buffer : same(await read(device, found), expected),
         free: (found) => found !== buffer && found.destroy(),
-        done: () => [tensor, buffer, staging].forEach(giveBack),
       };
     },
   };

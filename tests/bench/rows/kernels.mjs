@@ -1,5 +1,6 @@
 // Kernels: small ones, called in the ways that programs call them, and large ones.
-import { byHand, clear, copyBuffer, giveBack, makeBuffer, read, same, settling } from "./gpu.mjs";
+import { Tensor, webgpu } from "../../../js/index.js";
+import { byHand, clear, copyBuffer, makeBuffer, read, same } from "./gpu.mjs";
 
 const MB = 2 ** 20;
 
@@ -17,6 +18,15 @@ const wgsl = (count, hasNumber) => {
   ].join("\n");
 };
 
+/** Tensors of one number, as many buffers, and the tensors' proxies in Python. */
+function operands({ bridge, device, keep }, count, elements, number) {
+  const host = keep(Tensor.fromTypedArray(new Float32Array(elements).fill(number)));
+  const tensors = Array.from({ length: count }, () => keep(host.to(device)));
+  const raw = tensors.map(() => keep(makeBuffer(device, host.nbytes)));
+  for (const buffer of raw) device.queue.writeBuffer(buffer, 0, host.data);
+  return { tensors, raw, proxies: tensors.map((tensor) => keep(bridge.toPython(tensor))) };
+}
+
 /** A small kernel, called with so many tensors; the last layout has another number in each call. */
 const CALLS = { contiguous: 2, "1 tensor": 1, "3 tensors": 3, "8 tensors": 8, "a number": 2 };
 
@@ -24,19 +34,16 @@ export const calls = {
   path: "calls",
   layouts: Object.keys(CALLS),
   sizes: [64],
-  make({ bridge, device, python, library: { Tensor, webgpu } }, bytes, layout) {
+  make(context, bytes, layout) {
+    const { device, python, keep, settle } = context;
     const hasNumber = layout === "a number";
-    const host = Tensor.fromTypedArray(new Float32Array(bytes / 4).fill(1));
-    const tensors = Array.from({ length: CALLS[layout] }, () => host.to(device));
-    const proxies = tensors.map((tensor) => bridge.toPython(tensor));
+    const { tensors, raw, proxies } = operands(context, CALLS[layout], bytes / 4, 1);
     const code = wgsl(tensors.length, hasNumber);
     const kernel = new webgpu.Kernel(device, code);
-    const raw = tensors.map(() => makeBuffer(device, bytes));
-    for (const buffer of raw) device.queue.writeBuffer(buffer, 0, host.data);
-    const uniform = makeBuffer(device, 16);
+    const uniform = keep(makeBuffer(device, 16));
     const numbers = new Float32Array(4);
     const dispatch = byHand(device, [{ code, bound: hasNumber ? [...raw, uniform] : raw }]);
-    const run = python.calls(code, hasNumber, ...proxies);
+    const run = keep(python.calls(code, hasNumber, ...proxies));
     let number = 0;
     const results = [tensors.at(-1).buffer, raw.at(-1)];
     return {
@@ -54,7 +61,7 @@ export const calls = {
         },
       },
       maxBatch: 32,
-      settle: settling(device),
+      settle,
       wipe() {
         number = 0;
         for (const buffer of results) clear(device, buffer);
@@ -62,11 +69,6 @@ export const calls = {
       async check(_, name) {
         const [found] = await read(device, name === "floor" ? raw.at(-1) : tensors.at(-1));
         return found === tensors.length;
-      },
-      done() {
-        for (const each of [host, ...tensors, uniform, ...raw]) giveBack(each);
-        for (const proxy of proxies) proxy.release();
-        run.destroy();
       },
     };
   },
@@ -78,20 +80,20 @@ const STEP = 33; // kernels of a training step of a small network
 export const replay = {
   path: "replay",
   sizes: [64],
-  make({ bridge, device, python, library: { Tensor, webgpu } }, bytes) {
-    const host = Tensor.fromTypedArray(new Float32Array(bytes / 4).fill(41));
+  make(context, bytes) {
+    const { device, python, keep, settle } = context;
+    const { tensors, raw, proxies } = operands(context, STEP + 1, bytes / 4, 41);
     const sources = Array.from({ length: STEP }, (_, i) => `${wgsl(2, false)} // ${i}`);
-    const tensors = Array.from({ length: STEP + 1 }, () => host.to(device));
     const kernels = sources.map((code) => new webgpu.Kernel(device, code));
     const batch = webgpu.batch(device).record(() => {
       kernels.forEach((kernel, i) => {
         kernel.run([tensors[i], tensors[i + 1]], { workgroups: 1 });
       });
     });
-    const proxies = tensors.map((tensor) => bridge.toPython(tensor));
-    const made = python.replaying(sources, ...proxies);
-    const [run, direct, release] = [0, 1, 2].map((i) => made.get(i));
-    const raw = tensors.map(() => makeBuffer(device, bytes));
+    keep(batch);
+    const made = keep(python.replaying(sources, ...proxies));
+    const [run, direct, release] = [0, 1, 2].map((i) => keep(made.get(i)));
+    keep({ release });
     const floor = byHand(
       device,
       sources.map((code, i) => ({ code, bound: [raw[i], raw[i + 1]] })),
@@ -104,21 +106,14 @@ export const replay = {
         "dlpack-web, each kernel called from Python": { loop: direct },
         floor,
       },
-      settle: settling(device),
+      settle,
       wipe() {
         clear(device, tensors[STEP].buffer);
         clear(device, raw[STEP]);
       },
       async check(_, name) {
-        const isFloor = name === "floor";
-        const [found] = await read(device, (isFloor ? raw : tensors)[STEP]);
-        return found === (isFloor ? 0 : 41) + STEP;
-      },
-      done() {
-        release();
-        for (const each of [batch, host, ...tensors, ...raw]) giveBack(each);
-        for (const proxy of proxies) proxy.release();
-        for (const proxy of [run, direct, release, made]) proxy.destroy();
+        const [found] = await read(device, (name === "floor" ? raw : tensors)[STEP]);
+        return found === 41 + STEP;
       },
     };
   },
@@ -160,7 +155,7 @@ fn main(@builtin(workgroup_id) at: vec3u, @builtin(local_invocation_index) local
 export const reduction = {
   path: "reduction",
   sizes: [64 * MB],
-  make({ device, library: { Tensor, webgpu } }, bytes) {
+  make({ device, keep, settle }, bytes) {
     const n = bytes / 4;
     const values = new Float32Array(n);
     const sums = [0, 0];
@@ -171,7 +166,7 @@ export const reduction = {
     }
     const expected = [sums[0] / n, Math.sqrt(sums[1] / n - (sums[0] / n) ** 2)];
     const host = Tensor.fromTypedArray(values);
-    const x = host.to(device);
+    const x = keep(host.to(device));
     host.release();
     const kernel = new webgpu.ReductionKernel(device, {
       inputs: "f32 x",
@@ -182,8 +177,8 @@ export const reduction = {
       reduce: "a + b",
       postMap: "mean = a.x / f32(n); deviation = sqrt(a.y / f32(n) - mean * mean)",
     });
-    const outputs = kernel.run([x]);
-    const y = makeBuffer(device, 8 * GROUPS);
+    const outputs = kernel.run([x]).map(keep);
+    const y = keep(makeBuffer(device, 8 * GROUPS));
     const bound = [{ buffer: x.buffer, offset: x.byteOffset, size: bytes }, y];
     const floor = byHand(
       device,
@@ -192,7 +187,7 @@ export const reduction = {
     return {
       ways: { "dlpack-web": () => kernel.run([x, ...outputs]), floor },
       maxBatch: 8,
-      settle: settling(device),
+      settle,
       wipe: () => [y, ...outputs.map(({ buffer }) => buffer)].map((each) => clear(device, each)),
       async check(_, name) {
         const made = name === "floor" ? [y] : outputs;
@@ -200,7 +195,6 @@ export const reduction = {
         const found = read_.flatMap((each) => [...each.subarray(0, 2)]);
         return expected.every((value, i) => Math.abs(value - found[i]) < 1e-4);
       },
-      done: () => [x, y, ...outputs].forEach(giveBack),
     };
   },
 };
@@ -220,20 +214,20 @@ const MOST_GROUPS = 32768; // in one dimension; a power of two, as all sizes are
 export const elementwise = {
   path: "elementwise",
   sizes: [64 * MB],
-  make({ device, library: { Tensor, webgpu } }, bytes) {
+  make({ device, keep, settle }, bytes) {
     const host = Tensor.fromTypedArray(
       Float32Array.from({ length: bytes / 4 }, (_, i) => i % 1000),
     );
     const expected = host.data.map((value) => 2 * value);
-    const x = host.to(device);
+    const x = keep(host.to(device));
     host.release();
     const kernel = new webgpu.ElementwiseKernel(device, {
       inputs: "f32 x",
       outputs: "f32 y",
       operation: "y = 2 * x",
     });
-    const y = kernel.run([x]);
-    const copy = makeBuffer(device, bytes);
+    const y = keep(kernel.run([x]));
+    const copy = keep(makeBuffer(device, bytes));
     const groups = Math.ceil(bytes / 4096);
     const across = Math.min(groups, MOST_GROUPS);
     const [from, to] = [x, y].map(({ buffer }) => ({ buffer, size: bytes }));
@@ -244,13 +238,12 @@ export const elementwise = {
         floor: byHand(device, [{ code: TWICE, bound: [from, to], groups: size }]),
         "floor, device to device": () => copyBuffer(device, x.buffer, copy, bytes),
       },
-      settle: settling(device),
+      settle,
       wipe: () => [y.buffer, copy].map((buffer) => clear(device, buffer)),
       check: async (_, name) =>
         name.includes("device")
           ? same(await read(device, copy), await x.read())
           : same(await read(device, y), expected),
-      done: () => [x, y, copy].forEach(giveBack),
     };
   },
 };

@@ -1,5 +1,7 @@
 // Timing of rival ways to do the same thing: one page, random order in every round, medians.
 
+import { giveBack } from "./gpu.mjs";
+
 const MB = 2 ** 20;
 const SAMPLE_MS = 2; // a sample is a batch at least this long: the clock ticks every 5 µs
 const MAX_BATCH = 20_000;
@@ -11,6 +13,10 @@ const LEAST_ROUNDS = 3; // even if the budget is used up
 const MOST_ALIVE = 512 * MB; // of a batch: a GPU in software and its process share memory with all
 
 const LARGE = 128 * MB; // left by one run
+// Where waiting for the GPU is slow: Deno looks every 10 ms whether it has finished, Firefox every 100.
+const SLOW_WAIT_MS = 5;
+const LONG = { sampleMs: 5, ticks: 20, waits: 5, maxBatch: 4096 };
+const SAMPLES = 8; // of each way, in its share of a budget
 
 const now = () => performance.now();
 
@@ -28,14 +34,11 @@ export function spread(samples) {
   return { median: quantile(sorted, 0.5), iqr: quantile(sorted, 0.75) - quantile(sorted, 0.25) };
 }
 
-function shuffled(list) {
-  const result = [...list];
-  for (let i = result.length - 1; i > 0; i--) {
-    const j = Math.floor(Math.random() * (i + 1));
-    [result[i], result[j]] = [result[j], result[i]];
-  }
-  return result;
-}
+const shuffled = (list) =>
+  list
+    .map((each) => ({ each, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ each }) => each);
 
 export function expect(condition, what) {
   if (!condition) throw new Error(`wrong result: ${what}`);
@@ -110,18 +113,18 @@ function waysOf({ ways, settle, alive = 0, maxBatch = settle ? MAX_SETTLED : MAX
  * - `settle()`: waits for the work that a batch has started
  * - `alive`: bytes that each run leaves to the GPU until then
  * - `maxBatch`, and `sampleMs`, which a batch takes at least
- * - `done()`: gives everything back
  *
- * @param sampleMs - of a batch, at least, where waiting is slow
  * @param warmUpMs - 0 where the figures mean nothing
  * @param budgetMs - no round begins later than that; the last results are checked after it
  * @param failed - is called with the name of a way whose first or last result is wrong, and its error; the
  * way is left out. Without it, the error ends the comparison
- * @returns `{way, median_ms, iqr_ms, n, batch, verified, js_ms?}` of each way; js_ms: blocked
+ * @returns `{way, median_ms, iqr_ms, n, batch, verified, js_ms?, relative?}` of each way; js_ms: blocked;
+ * relative: to the first
  */
-export async function compare(comparison, options) {
+async function compare(comparison, options) {
   const { rounds, failed, budgetMs = Infinity } = options;
-  const { sampleMs = comparison.sampleMs ?? SAMPLE_MS } = options;
+  const { sampleMs = SAMPLE_MS } = comparison;
+  const [ours] = Object.keys(comparison.ways);
   let ways = waysOf(comparison);
   const { warmUpMs = Math.min(WARM_UP_MS, (WARM_UP_SHARE * budgetMs) / ways.length) } = options;
   const isRight = async (way) => {
@@ -154,24 +157,41 @@ export async function compare(comparison, options) {
   }
   ways = [];
   for (const way of right) if (await isRight(way)) ways.push(way);
-  return ways.map(({ name, totals, blocked, batch, isAwaited }) => {
+  const rows = ways.map(({ name, totals, blocked, batch, isAwaited }) => {
     const { median, iqr } = spread(totals);
     const row = { way: name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
     return { ...row, verified: true, ...(!isAwaited && { js_ms: spread(blocked).median }) };
   });
+  const ms = rows.find(({ way }) => way === ours)?.median_ms;
+  return rows.map((row) => ({ ...row, ...(ms && { relative: row.median_ms / ms }) }));
+}
+
+/** What a comparison gets where the clock or waiting for the GPU is slow: batches of several of either. */
+function longBatches({ ways, settle }, { tick_ms, wait_ms }, budgetMs = Infinity) {
+  const sampleMs = Math.max(LONG.sampleMs, LONG.ticks * tick_ms);
+  if (wait_ms <= SLOW_WAIT_MS) return { sampleMs };
+  const waits = Math.min(LONG.waits * wait_ms, budgetMs / Object.keys(ways).length / SAMPLES);
+  return { sampleMs: Math.max(sampleMs, waits), ...(settle && { maxBatch: LONG.maxBatch }) };
 }
 
 /**
  * Measures one size of a row, `{path, sizes, layouts?, make}`: `make(context, bytes, layout)` gives, or
- * resolves to, a comparison. `options` are those of {@link compare}; `larger` may change the comparison.
+ * resolves to, a comparison. What it passes to `context.keep` is given back at the end. `options` are those
+ * of {@link compare}; `isLong`: batches are as long as the context's clock and its waits ask for.
  */
-export async function measureRow({ path, make }, context, { bytes, layout, larger, ...options }) {
-  const comparison = await make(context, bytes, layout);
+export async function measureRow({ path, make }, context, { bytes, layout, isLong, ...options }) {
+  const kept = [];
+  const keep = (made) => {
+    kept.push(made);
+    return made;
+  };
   try {
-    const rows = await compare({ ...comparison, ...larger?.(comparison) }, options);
-    return rows.map((row) => ({ path, layout, bytes, ...row, ...comparison.facts }));
+    const comparison = await make({ ...context, keep }, bytes, layout);
+    const long = isLong && longBatches(comparison, context, options.budgetMs);
+    const rows = await compare({ ...comparison, ...long }, options);
+    return rows.map((row) => ({ path, layout, bytes, ...row }));
   } finally {
-    comparison.done?.();
+    kept.reverse().forEach(giveBack);
     context.pool.drop();
   }
 }

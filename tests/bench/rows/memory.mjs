@@ -9,11 +9,12 @@ const PYBUF_FULL_RO = 0x11c; // strides and format, read-only accepted: what Num
 export const view = {
   path: "view",
   sizes: [64, 4 * MB],
-  make({ bridge, pyodide, python }, bytes) {
-    const array = python.make_array(bytes);
+  make({ bridge, pyodide, python, keep }, bytes) {
+    const array = keep(python.make_array(bytes));
     const { _module: wasm } = pyodide;
     const buffer = wasm._malloc(64); // a Py_buffer
-    const expected = array.getBuffer();
+    keep({ release: () => wasm._free(buffer) });
+    const expected = keep(array.getBuffer());
     return {
       ways: {
         "dlpack-web"() {
@@ -36,11 +37,6 @@ export const view = {
         },
       },
       check: (data) => data.byteOffset === expected.data.byteOffset && same(data, expected.data),
-      done() {
-        wasm._free(buffer);
-        expected.release();
-        array.destroy();
-      },
     };
   },
 };
@@ -49,9 +45,8 @@ export const view = {
 export const data = {
   path: "data",
   sizes: [64],
-  make({ bridge, python }, bytes) {
-    const array = python.make_array(bytes);
-    const tensor = bridge.tensor(array);
+  make({ bridge, python, keep }, bytes) {
+    const tensor = keep(bridge.tensor(keep(python.make_array(bytes))));
     const kept = tensor.data;
     return {
       ways: {
@@ -59,10 +54,6 @@ export const data = {
         floor: () => (kept.length > 0 ? kept : null), // whether growth has emptied it
       },
       check: (found) => same(found, kept),
-      done() {
-        tensor.release();
-        array.destroy();
-      },
     };
   },
 };
@@ -85,13 +76,12 @@ export const pack = {
     "HWC-CHW u1",
     "CHW-HWC u1",
   ],
-  make({ bridge, python }, bytes, layout) {
-    const made = python.packing(bytes, ...layout.split(" "));
-    const [array, numpy, silent] = [0, 1, 2].map((i) => made.get(i));
-    const tensor = bridge.tensor(array);
-    const packed = numpy(array);
-    const expected = bridge.tensor(packed);
-    const target = bridge.empty([expected.nbytes], "uint8");
+  make({ bridge, python, keep }, bytes, layout) {
+    const made = keep(python.packing(bytes, ...layout.split(" ")));
+    const [array, numpy, silent] = [0, 1, 2].map((i) => keep(made.get(i)));
+    const tensor = keep(bridge.tensor(array));
+    const expected = keep(bridge.tensor(keep(numpy(array))));
+    const target = keep(bridge.empty([expected.nbytes], "uint8"));
     const bytesOf = ({ data: { buffer, byteOffset, byteLength } }) =>
       new Uint8Array(buffer, byteOffset, byteLength);
     return {
@@ -106,10 +96,6 @@ export const pack = {
         return same((found ?? target).data, expected.data);
       },
       free: (found) => found?.release(),
-      done() {
-        for (const each of [tensor, expected, target]) each.release();
-        for (const each of [array, packed, numpy, silent, made]) each.destroy();
-      },
     };
   },
 };

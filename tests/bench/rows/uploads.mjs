@@ -1,4 +1,5 @@
 // NumPy arrays and JavaScript's onto the GPU, and empty tensors there.
+import { Tensor, webgpu } from "../../../js/index.js";
 import {
   byHand,
   clear,
@@ -8,7 +9,6 @@ import {
   makeBuffer,
   read,
   same,
-  settling,
   TENSOR_USAGE,
 } from "./gpu.mjs";
 
@@ -30,21 +30,21 @@ export const upload = {
     "in use": [16 * MB, 64 * MB, 256 * MB],
   },
   make(context, bytes, layout) {
-    const { pyodide, bridge, library, device, pool, python, pieces = [PIECE] } = context;
-    const [array, pack] = python.uploading(bytes, layout);
-    const plain = pack();
-    const source = bridge.tensor(array);
-    const packed = bridge.tensor(plain);
-    const { dtype } = packed;
-    const { shape } = packed;
-    const copied = bridge.empty(shape, dtype);
-    const existing = makeBuffer(device, bytes);
+    const { pyodide, bridge, device, pool, python, keep, settle, pieces = [PIECE] } = context;
+    const [array, pack] = keep(python.uploading(bytes, layout));
+    const source = keep(bridge.tensor(keep(array)));
+    keep(pack);
+    const packed = keep(bridge.tensor(keep(pack())));
+    const { dtype, shape } = packed;
+    const copied = keep(bridge.empty(shape, dtype));
+    const existing = keep(makeBuffer(device, bytes));
     // A tensor of our own costs less; the largest shares the floor's buffer, for memory.
     const first =
       bytes > 64 * MB
-        ? library.Tensor.fromGPUBuffer(existing, { device, shape, dtype })
+        ? Tensor.fromGPUBuffer(existing, { device, shape, dtype })
         : source.to(device, { dtype });
-    const word = makeBuffer(device, 4);
+    keep(first);
+    const word = keep(makeBuffer(device, 4));
     const wasm = pyodide._module;
     const isUsed = layout === "in use";
     const write = () => {
@@ -118,13 +118,13 @@ export const upload = {
       ...floors,
       "floor, cold": () => put(makeBuffer(device, bytes)),
     };
-    const kept = new Set([existing, first, copied]);
+    const lasting = new Set([existing, first, copied]);
     // Of the largest size those that write to one buffer, for memory.
     const few = { "dlpack-web": write, ...floors };
     return {
       ways: isUsed || bytes > 64 * MB ? few : all,
       alive: 2 * bytes, // and staging memory
-      settle: settling(device),
+      settle,
       wipe() {
         pool.drop(); // whose buffers have the right elements, too
         copied.data.fill(0);
@@ -138,12 +138,7 @@ export const upload = {
           : same(await read(device, made), packed.data),
       free(made) {
         if (isUsed && made !== copied) copyBuffer(device, word, made.buffer ?? made, 4);
-        if (!kept.has(made)) giveBack(made);
-      },
-      done() {
-        for (const buffer of [existing, word]) buffer.destroy();
-        for (const tensor of [first, source, packed, copied]) tensor.release();
-        for (const proxy of [plain, pack, array]) proxy.destroy();
+        if (!lasting.has(made)) giveBack(made);
       },
     };
   },
@@ -154,13 +149,13 @@ export const columns = {
   path: "columns",
   layouts: ["f64"],
   sizes: [8_000_000],
-  make({ device, library }, bytes) {
+  make({ device, keep, settle }, bytes) {
     const length = Math.floor(bytes / 20 / 4);
     const columns = Array.from({ length: 20 }, (_, k) =>
       Float64Array.from({ length }, (_, i) => i / 3 + k),
     );
-    const hosts = columns.map((column) => library.Tensor.fromTypedArray(column));
-    const raw = columns.map(() => makeBuffer(device, 4 * length));
+    const hosts = columns.map((column) => keep(Tensor.fromTypedArray(column)));
+    const raw = columns.map(() => keep(makeBuffer(device, 4 * length)));
     const scratch = new Float32Array(length);
     const write = (narrow) => () => {
       raw.forEach((buffer, k) => {
@@ -181,11 +176,10 @@ export const columns = {
       },
       alive: 2 * bytes,
       maxBatch: 16,
-      settle: settling(device),
+      settle,
       wipe: () => raw.map((buffer) => clear(device, buffer)),
       check: async (made) => (await Promise.all(made.map(isRight))).every(Boolean),
       free: (made) => made !== raw && made.forEach(giveBack),
-      done: () => [...hosts, ...raw].forEach(giveBack),
     };
   },
 };
@@ -203,9 +197,9 @@ export const empty = {
   layouts: ["contiguous", "and a kernel"],
   sizes: [MB],
   sizesOf: { contiguous: [64, MB, 64 * MB] },
-  make({ bridge, device, pool, library }, bytes, layout) {
+  make({ bridge, device, pool, settle }, bytes, layout) {
     const isUsed = layout === "and a kernel";
-    const kernel = new library.webgpu.Kernel(device, ONE);
+    const kernel = new webgpu.Kernel(device, ONE);
     const ours = () => {
       const tensor = bridge.empty([bytes / 4], "float32", { device });
       if (isUsed) kernel.run([tensor], { workgroups: 1 });
@@ -227,7 +221,7 @@ export const empty = {
         },
       },
       alive: bytes,
-      settle: settling(device),
+      settle,
       check: async (made) => same(await read(device, made), expected),
       free: giveBack,
     };

@@ -134,7 +134,7 @@ def test_a_wrong_result_is_shown_as_such(
         route.fulfill(body=text, content_type="text/javascript")
 
     with open_page(browser, server.url) as (page, watch):
-        page.route("**/bench/*.mjs", fulfil)
+        page.route("**/rows/*.mjs", fulfil)
         page.goto(f"{server.url}gpu.html?seconds=1")
         result = run(page)
         assert not result["ok"]

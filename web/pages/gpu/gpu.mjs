@@ -1,30 +1,21 @@
 // The page "Your GPU": rows of the benchmark, in the reader's browser, within a minute.
-import { download as downloads } from "./bench/downloads.mjs";
-import { requestDevice, settling } from "./bench/gpu.mjs";
-import { calls } from "./bench/kernels.mjs";
-import { measureRow } from "./bench/measure.mjs";
-import { view } from "./bench/memory.mjs";
-import { loadPython } from "./bench/python.mjs";
-import { upload } from "./bench/uploads.mjs";
 import { boot, versionsOf } from "./boot.mjs";
-import * as library from "./js/index.js";
-import { poolOf } from "./js/webgpu/buffers/pool.js";
 import { PIECE } from "./js/webgpu/buffers/upload.js";
-import { useDevice } from "./js/webgpu/device/device.js";
-import { $, median, offer, say, Tasks } from "./page.mjs";
+import { $, offer, say, Tasks } from "./page.mjs";
 import { formatTime, showChecks } from "./steps.mjs";
+import { contextOf } from "./tests/bench/rows/context.mjs";
+import { download as downloads } from "./tests/bench/rows/downloads.mjs";
+import { requestDevice } from "./tests/bench/rows/gpu.mjs";
+import { calls } from "./tests/bench/rows/kernels.mjs";
+import { measureRow } from "./tests/bench/rows/measure.mjs";
+import { view } from "./tests/bench/rows/memory.mjs";
+import { upload } from "./tests/bench/rows/uploads.mjs";
 
 const MB = 1 << 20;
 /** Of a run, in seconds; tests ask for fewer. A slow machine takes longer: each way runs a few times. */
 const SECONDS = Number(new URLSearchParams(location.search).get("seconds") ?? 32);
 const ROUNDS = 50;
-const SAMPLE_MS = 5;
-const TICKS = 20; // of the clock in a sample
-/** Firefox checks every 100 ms whether a GPU has finished. Batches are larger there, as far as time allows. */
-const SLOW_WAIT_MS = 20;
-const WAITS = 3; // in a sample
-const SAMPLES = 8; // of each way, in its share of the time
-const largest = (bytes) => Math.min(1024, (128 * MB) / bytes); // batch
+const SLOW_WAIT_MS = 20; // Firefox checks every 100 ms whether a GPU has finished
 
 const pieces = [1, 4, 8]; // MiB
 /** What is measured, and its share of the time. */
@@ -43,8 +34,8 @@ const time = (ms) => (ms < 0.1 ? `${(1000 * ms).toPrecision(3)} µs` : formatTim
 
 const SOFTWARE = "software that runs on the CPU, whose figures say nothing about a GPU";
 
-let python;
-let device;
+let booted;
+let ready; // of a device that is not lost
 let result;
 
 /** The adapter's facts, as far as the browser tells them. */
@@ -60,47 +51,19 @@ function factsOf(adapter) {
   };
 }
 
-/** How far apart two readings of the clock are at least, and how long waiting for an idle GPU takes; in ms. */
-async function clocks(device) {
-  const read = () => performance.now();
-  const start = read();
-  let end = start;
-  while (end === start) end = read();
-  const settle = settling(device);
-  const waits = [];
-  for (let i = 0; i < 6; i++) {
-    const before = read();
-    await settle();
-    waits.push(read() - before);
-  }
-  return { tick_ms: end - start, wait_ms: median(waits) };
-}
-
 /** The figures of each way; of one that fails or is wrong, `{title, way, error}`. */
 async function measure(context, { title, row, bytes, layout, pieces }, budgetMs) {
-  const { tick_ms, wait_ms } = context;
   const failed = [];
-  let ours;
   const options = {
     bytes,
     layout,
     rounds: ROUNDS,
     budgetMs,
+    isLong: true,
     failed: (way, { message }) => failed.push({ title, way, error: message }),
-    larger({ ways, settle }) {
-      const names = Object.keys(ways);
-      [ours] = names;
-      const sampleMs = Math.max(SAMPLE_MS, TICKS * tick_ms);
-      if (wait_ms <= SLOW_WAIT_MS) return { sampleMs };
-      const waits = Math.min(WAITS * wait_ms, budgetMs / names.length / SAMPLES);
-      const batches = settle && { maxBatch: largest(bytes) };
-      return { sampleMs: Math.max(sampleMs, waits), ...batches };
-    },
   };
   const measured = await measureRow(row, { ...context, pieces }, options);
-  const ms = measured.find(({ way }) => way === ours)?.median_ms;
-  const rows = measured.map((each) => ({ title, ...each, relative: ms && each.median_ms / ms }));
-  return [...rows, ...failed];
+  return [...measured.map((each) => ({ title, ...each })), ...failed];
 }
 
 async function runOnce() {
@@ -109,20 +72,16 @@ async function runOnce() {
   const adapter = await navigator.gpu.requestAdapter();
   const facts = factsOf(adapter);
   showAdapter(facts);
-  if (!python) {
-    const booted = await boot(say);
-    python = { ...booted, python: await loadPython(booted.pyodide) };
-  }
-  if (!device) {
-    const made = await requestDevice(adapter);
-    device = made;
-    made.lost.then(() => {
-      if (device === made) device = undefined;
+  booted ??= await boot(say);
+  if (!ready) {
+    const made = await contextOf({ ...booted, device: await requestDevice(adapter) });
+    ready = made;
+    made.device.lost.then(() => {
+      if (ready === made) ready = undefined;
     });
   }
-  const pool = poolOf(useDevice(device)); // a private part, for rows that are cold
-  const timing = await clocks(device);
-  const context = { ...python, ...timing, device, pool, library };
+  const context = ready;
+  const { tick_ms, wait_ms } = context;
   const rows = [];
   for (const [i, row] of PLAN.entries()) {
     const left = sharesOf(PLAN.slice(i));
@@ -141,9 +100,10 @@ async function runOnce() {
     browser: navigator.userAgent,
     cores: navigator.hardwareConcurrency,
     cross_origin_isolated: crossOriginIsolated,
-    versions: versionsOf(python.pyodide),
+    versions: versionsOf(booted.pyodide),
     seconds,
-    ...timing,
+    tick_ms,
+    wait_ms,
     rows,
   };
   show(result);
