@@ -39,10 +39,11 @@ async function bench({ quick, only }) {
     const name = `${row.path}, ${layout}, ${bytes} bytes`;
     console.log(name);
     try {
-      const measured = await measureRow(row, context, { bytes, layout, ...options(bytes, quick) });
-      rows.push(...measured.map((each) => ({ ...each, where: "page" })));
+      const found = await measureRow(row, context, { bytes, layout, ...options(bytes, quick) });
+      rows.push(...found.rows.map((each) => ({ ...each, where: "page" })));
+      failed.push(...found.failed.map(({ way, reason }) => `${name}, ${way}: ${reason}`));
     } catch (error) {
-      failed.push(`${name}: ${error.stack}`);
+      failed.push(`${name}: ${error}`);
     }
   }
   const { vendor, architecture, description } = context.device.adapterInfo;

@@ -8,7 +8,7 @@ import { open } from "/js/open/index.js";
 import { onnxruntime } from "/packages-js/onnxruntime/pyodide.js";
 import { libraries } from "../browser/libraries/libraries.mjs";
 import { pythonModule } from "./rows/context.mjs";
-import { byHand, giveBack, makeBuffer, read, same } from "./rows/gpu.mjs";
+import { byHand, giveBack, holds, makeBuffer } from "./rows/gpu.mjs";
 import { handoverTo } from "./rows/handover.mjs";
 
 const MB = 2 ** 20;
@@ -17,28 +17,28 @@ const disposed = { drop: (value) => value.dispose() };
 
 export const handoverToLibraries = handoverTo(
   {
-    async ort() {
-      const { ort } = await libraries();
-      return { give: (x) => toOrt(ort, x), take: (value) => fromOrt(ort, value), ...disposed };
-    },
-    async tfjs() {
-      const { tf } = await libraries();
-      return { give: (x) => toTfjs(tf, x), take: (value) => fromTfjs(tf, value), ...disposed };
-    },
-    async jax() {
-      const { jax } = await libraries();
-      return { give: (x) => toJax(jax, x), take: (value) => fromJax(jax, value), ...disposed };
-    },
-    async three() {
-      const { THREE, renderer } = await libraries();
-      return {
-        give: (x) => toThree(THREE, x, { renderer }),
-        take: (value) => fromThree(THREE, value, { renderer }),
-        drop: (value) => renderer.backend.destroyAttribute(value),
-      };
-    },
+    ort: ({ ort }) => ({
+      give: (x) => toOrt(ort, x),
+      take: (value) => fromOrt(ort, value),
+      ...disposed,
+    }),
+    tfjs: ({ tf }) => ({
+      give: (x) => toTfjs(tf, x),
+      take: (value) => fromTfjs(tf, value),
+      ...disposed,
+    }),
+    jax: ({ jax }) => ({
+      give: (x) => toJax(jax, x),
+      take: (value) => fromJax(jax, value),
+      ...disposed,
+    }),
+    three: ({ THREE, renderer }) => ({
+      give: (x) => toThree(THREE, x, { renderer }),
+      take: (value) => fromThree(THREE, value, { renderer }),
+      drop: (value) => renderer.backend.destroyAttribute(value),
+    }),
   },
-  async () => (await libraries()).device,
+  libraries,
 );
 
 /** A file of a server on this machine to the GPU. */
@@ -73,10 +73,10 @@ export const files = {
           return buffer;
         },
       },
-      check: async (made, name) =>
+      check: (made, name) =>
         name === "fetch alone"
           ? made === 128 + bytes // and the header
-          : same(await read(device, made), expected),
+          : holds(device, made, expected),
       free: (made) => typeof made === "object" && giveBack(made),
     };
   },

@@ -97,31 +97,31 @@ function serve() {
   return `http://127.0.0.1:${addr.port}/`;
 }
 
-/** An implementation's adapter; or the reason why it is not run. What has no name may be software. */
+/** An implementation's adapter; or also the reason why it is not run. What has no name may be software. */
 async function look(implementation, url, isAllowed) {
   const runtime = new Runtime(implementation, url, "tests/runtimes/main.mjs");
+  const facts = { started: false };
   try {
     const { compiler, ...told } = await runtime.call(START_S, "where");
     const { adapter, webgpu } = told;
-    if (!adapter) return { started: false, reason: "no adapter" };
+    if (!adapter) throw new Error("no adapter");
     const named = `${webgpu} ${adapter.device}`;
     const software = SOFTWARE.test(named) || adapter.isFallbackAdapter || !webgpu;
-    const facts = { ...told, software };
+    Object.assign(facts, told, { software });
     if (!compiler.includes(suite.compilers[implementation])) {
-      const reason = `another implementation answers: its compiler says ${JSON.stringify(compiler)}`;
-      return { started: false, reason, ...facts };
+      throw new Error(
+        `another implementation answers: its compiler says ${JSON.stringify(compiler)}`,
+      );
     }
-    if (isAllowed || !software) return { started: true, ...facts };
-    return {
-      started: false,
-      reason: `only a software adapter: ${webgpu || "one without a name"}`,
-      ...facts,
-    };
+    if (software && !isAllowed) {
+      throw new Error(`only a software adapter: ${webgpu || "one without a name"}`);
+    }
+    facts.started = true;
   } catch (error) {
-    return { started: false, reason: error.message };
-  } finally {
-    runtime.stop();
+    facts.reason = error.message;
   }
+  runtime.stop();
+  return facts;
 }
 
 /** The reports of one file of cases; what is no report of a case becomes one. */
@@ -174,8 +174,8 @@ async function runTests(implementation, { url, start, cases, say }) {
 /** Measures the small sizes first: a run that is cut short has something of every row. */
 async function runBench(implementations, { url, start, options, kept, keep }) {
   const begin = async (runtime) => {
-    const facts = await runtime.call(STEP_S, "start", start);
-    kept.implementations[runtime.implementation].wait_ms = facts.wait_ms;
+    const facts = kept.implementations[runtime.implementation];
+    facts.wait_ms = await runtime.call(STEP_S, "start", start);
   };
   const runtimes = [];
   for (const name of implementations) {

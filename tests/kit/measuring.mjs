@@ -38,17 +38,8 @@ async function measure({ path, layout, bytes }, quick) {
   if (bytes > device.limits.maxBufferSize) {
     throw new Error(`this device has buffers of ${device.limits.maxBufferSize} bytes at most`);
   }
-  const [left_out, wrong] = [[], []];
-  const options = {
-    bytes,
-    layout,
-    rounds: quick ? 5 : bytes >= 64 * MB ? 7 : 15,
-    isLong: !quick,
-    failed(way, { message }) {
-      const list = message.startsWith("wrong result") ? wrong : left_out;
-      list.push({ way, reason: message });
-    },
-  };
+  const rounds = quick ? 5 : bytes >= 64 * MB ? 7 : 15;
+  const options = { bytes, layout, rounds, isLong: !quick };
   const row = ROWS.find((each) => each.path === path);
   for (const filter of FILTERS) device.pushErrorScope(filter);
   const [measured] = await Promise.allSettled([measureRow(row, context, options)]);
@@ -57,7 +48,13 @@ async function measure({ path, layout, bytes }, quick) {
   const error = errors.reverse().find((each) => each);
   if (error) throw new Error(`${error.constructor.name}: ${error.message}`);
   if (measured.status === "rejected") throw measured.reason;
-  return { rows: measured.value, left_out, wrong };
+  const { rows, failed } = measured.value;
+  const isWrong = ({ reason }) => reason.startsWith("wrong result");
+  return {
+    rows,
+    left_out: failed.filter((each) => !isWrong(each)),
+    wrong: failed.filter(isWrong),
+  };
 }
 
 await answer({ start, plan, measure });

@@ -11,6 +11,8 @@ import subprocess
 import tarfile
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,17 +23,9 @@ PACKED = ROOT / "build" / "dlpack-web-gpu-kit.tar.xz"
 SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
 # No network but 127.0.0.1.
-OFFLINE = [
-    shutil.which("unshare") or "unshare",
-    "--map-root-user",
-    "--net",
-    "/bin/sh",
-    "-c",
-]
-OFFLINE += [
-    f'{shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin")} link set lo up; exec "$@"',
-    "sh",
-]
+IP = shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin")
+OFFLINE = f"{shutil.which('unshare')} --map-root-user --net /bin/sh -c".split()
+OFFLINE += [f'{IP} link set lo up; exec "$@"', "sh"]
 SECONDS = 1500  # the whole suite in both implementations, beside other work
 MIB = 2**20
 QUICK = ("--software", "--quick")
@@ -58,11 +52,12 @@ class Kit:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         return subprocess.Popen([*map(str, command)], env=env, text=True, **pipes)
 
-    def run(self, *args: str | Path, **options: Path) -> tuple[int, str]:
-        """The exit status, and what it printed."""
+    def run(self, status: int, *args: str | Path, **options: Path) -> str:
+        """A run that must end with this status; what it printed."""
         with self.start(*args, **options) as process:
             printed, _ = process.communicate(timeout=SECONDS)
-        return process.returncode, printed
+        assert process.returncode == status, printed
+        return printed
 
     def changed(self, target: Path, file: str, text: str) -> Kit:
         """A kit of the same files (links), but for one."""
@@ -107,8 +102,7 @@ def test_the_packed_kit_fits(kit: Kit) -> None:
 
 
 def test_runs_in_both_implementations(kit: Kit, tmp_path: Path) -> None:
-    status, printed = kit.run(tmp_path / "out", *QUICK)
-    assert status == 0, printed
+    kit.run(0, tmp_path / "out", *QUICK)
     bench, tests = results(tmp_path / "out")
     assert bench["state"] == "whole"
     assert bench["wrong"] == bench["left_out"] == []
@@ -149,8 +143,7 @@ def test_runs_in_both_implementations(kit: Kit, tmp_path: Path) -> None:
 def test_one_implementation_goes_on_without_the_other(kit: Kit, tmp_path: Path) -> None:
     """Dawn refuses Debian 12's lavapipe, or takes a newer one: the results say which."""
     one = ("--cases", "gpu_kernels.py", "--minutes", "0.2")
-    status, printed = kit.run(tmp_path, *QUICK, *one, driver=LAVAPIPE)
-    assert status == 0, printed
+    kit.run(0, tmp_path, *QUICK, *one, driver=LAVAPIPE)
     bench, tests = results(tmp_path)
     assert "llvmpipe" in bench["implementations"]["wgpu-core"]["webgpu"]
     assert "shader-f16" in bench["implementations"]["wgpu-core"]["features"]
@@ -163,8 +156,7 @@ def test_one_implementation_goes_on_without_the_other(kit: Kit, tmp_path: Path) 
 
 
 def test_software_is_refused(kit: Kit, tmp_path: Path) -> None:
-    status, printed = kit.run(tmp_path)
-    assert status == 3, printed
+    printed = kit.run(3, tmp_path)
     bench, tests = results(tmp_path)
     assert bench["state"] == "no GPU"
     assert bench["rows"] == []
@@ -177,8 +169,7 @@ def test_software_is_refused(kit: Kit, tmp_path: Path) -> None:
 
 def test_a_missing_driver_says_what_to_install(kit: Kit, tmp_path: Path) -> None:
     none = tmp_path / "none.json"
-    status, printed = kit.run(tmp_path / "out", "--software", driver=none)
-    assert status == 3, printed
+    printed = kit.run(3, tmp_path / "out", "--software", driver=none)
     bench, _ = results(tmp_path / "out")
     reasons = {each["reason"] for each in bench["implementations"].values()}
     assert reasons == {"no adapter"}
@@ -192,16 +183,14 @@ def test_another_architecture_is_refused(kit: Kit, tmp_path: Path) -> None:
     uname = tmp_path / "uname"
     uname.write_text('#!/bin/sh\n[ "$1" = -s ] && echo Linux || echo aarch64\n')
     uname.chmod(0o755)
-    status, printed = kit.run(tmp_path / "out", path=tmp_path)
-    assert status == 2
+    printed = kit.run(2, tmp_path / "out", path=tmp_path)
     assert printed.startswith("This is Linux/aarch64: ")
     assert not (tmp_path / "out").exists()
 
 
 def test_an_out_that_cannot_be_written_is_named(kit: Kit, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    status, printed = kit.run(tmp_path / "file" / "out")
-    assert status == 2
+    printed = kit.run(2, tmp_path / "file" / "out")
     assert printed.startswith("OUT cannot be written: ")
     assert str(tmp_path / "file") in printed
     assert (tmp_path / "file").read_text() == "mine"
@@ -220,8 +209,7 @@ def test_an_out_that_cannot_be_written_is_named(kit: Kit, tmp_path: Path) -> Non
     ],
 )
 def test_a_wrong_call_shows_the_right_one(kit: Kit, args: str, told: str) -> None:
-    status, printed = kit.run(*args.split())
-    assert status == 2
+    printed = kit.run(2, *args.split())
     assert told in printed
     assert "usage: run.sh OUT [options]" in printed
 
@@ -229,23 +217,28 @@ def test_a_wrong_call_shows_the_right_one(kit: Kit, args: str, told: str) -> Non
 def processes_of(kit: Kit) -> list[str]:
     """Those that run the kit's Deno."""
     found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if os.readlink(entry / "exe").startswith(str(kit.folder)):
-                found.append(entry.name)
-        except OSError:
-            continue  # it has ended, or is no process
-    return found
+    for program in Path("/proc").glob("[0-9]*/exe"):
+        with suppress(OSError):  # it has ended
+            found.append(os.readlink(program))
+    return [each for each in found if each.startswith(str(kit.folder))]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 def test_an_interrupted_run_leaves_what_was_done(kit: Kit, tmp_path: Path) -> None:
     only = ("--only", "bench", "--webgpu", "Dawn")
     with kit.start(tmp_path, *QUICK, *only) as process:
-        end = time.monotonic() + 120
-        while time.monotonic() < end and process.poll() is None:
-            if (tmp_path / "bench.json").exists() and results(tmp_path)[0]["rows"]:
-                break
-            time.sleep(0.1)
+        written = tmp_path / "bench.json"
+        wait_until(
+            lambda: (
+                process.poll() is not None
+                or (written.exists() and results(tmp_path)[0]["rows"])
+            )
+        )
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
     assert process.returncode == 130
@@ -254,16 +247,13 @@ def test_an_interrupted_run_leaves_what_was_done(kit: Kit, tmp_path: Path) -> No
     assert bench["rows"]
     assert tests.endswith("Ended: interrupted, status 130\n")
     assert not list((kit.work / "tmp").iterdir())
-    end = time.monotonic() + 120
-    while processes_of(kit) and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_until(lambda: not processes_of(kit))
     assert processes_of(kit) == []
 
 
 def test_a_run_ends_when_its_time_is_over(kit: Kit, tmp_path: Path) -> None:
     only = ("--only", "bench", "--webgpu", "Dawn", "--minutes", "0.0001")
-    status, printed = kit.run(tmp_path, *QUICK, *only)
-    assert status == 0, printed
+    kit.run(0, tmp_path, *QUICK, *only)
     bench, _ = results(tmp_path)
     assert bench["state"] == "out of time"
     assert (
@@ -286,8 +276,7 @@ def test_failures_and_crashes_are_reported(kit: Kit, tmp_path: Path) -> None:
     changed = changed.changed(tmp_path / "two", f"{CASES}/arrow_cases.mjs", CRASHING)
     names = "cpu_cases.mjs,arrow_cases.mjs,counter_cases.mjs"
     only = ("--only", "tests", "--webgpu", "Dawn", "--cases", names)
-    status, printed = changed.run(tmp_path / "out", "--software", *only)
-    assert status == 1, printed
+    changed.run(1, tmp_path / "out", "--software", *only)
     _, tests = results(tmp_path / "out")
     for text in (
         "cpu_cases.mjs: 1 passed, 1 failed, 1 skipped",
@@ -309,8 +298,7 @@ def test_wrong_results_are_no_figures(kit: Kit, tmp_path: Path) -> None:
         tmp_path / "kit", rows, text.replace("          dispatch();", "")
     )
     only = ("--only", "bench", "--webgpu", "Dawn", "--minutes", "0.1")
-    status, printed = changed.run(tmp_path / "out", *QUICK, *only)
-    assert status == 1, printed
+    changed.run(1, tmp_path / "out", *QUICK, *only)
     bench, tests = results(tmp_path / "out")
     step = {"webgpu": "Dawn", "path": "calls", "layout": "contiguous", "bytes": 64}
     wrong = {**step, "way": "floor", "reason": "wrong result: floor"}

@@ -112,17 +112,18 @@ export function same(a, b) {
   return true;
 }
 
-/** Whether a large buffer has these elements; it is read in pieces, for memory. */
-export async function holds(device, buffer, expected) {
-  const piece = makeStaging(device, buffer.size / 16);
-  const words = new Int32Array(expected.buffer, expected.byteOffset, expected.byteLength / 4);
-  let isSame = true;
-  for (let at = 0; at < buffer.size; at += piece.size) {
-    const part = words.subarray(at / 4, (at + piece.size) / 4);
-    const isRight = (range) => same(new Int32Array(range), part);
-    isSame &&= await readBuffers(device, [buffer], piece, isRight, at);
-  }
-  piece.destroy();
+/** Whether a tensor or a buffer has these elements; they are compared where they are mapped, for memory. */
+export async function holds(device, made, expected) {
+  const staging = makeStaging(device, expected.byteLength);
+  const isRight = (range) => same(new Int32Array(range), expected);
+  const isSame = await readBuffers(
+    device,
+    [made.buffer ?? made],
+    staging,
+    isRight,
+    made.byteOffset,
+  );
+  staging.destroy();
   return isSame;
 }
 

@@ -2,7 +2,7 @@
 // same elements through the CPU.
 import { EXCHANGE, take } from "../../../js/exchange/index.js";
 import { Tensor } from "../../../js/index.js";
-import { makeBuffer, makeStaging, read, readBuffers, same, TENSOR_USAGE, USAGE } from "./gpu.mjs";
+import { holds, makeBuffer, makeStaging, readBuffers, TENSOR_USAGE, USAGE } from "./gpu.mjs";
 
 /** To Python, and by the protocol between JavaScript libraries: functions that give, take and drop. */
 const OWNERS = {
@@ -21,15 +21,16 @@ const OWNERS = {
   }),
 };
 
-/** A row for these owners; `deviceOf(context)`: theirs. */
-export function handoverTo(owners, deviceOf = ({ device }) => device) {
+/** A row for these owners; `prepare(context)`: what they need, and their device. */
+export function handoverTo(owners, prepare = (context) => context) {
   return {
     path: "handover",
     layouts: Object.keys(owners),
     sizes: [4 * 2 ** 20],
     async make(context, bytes, layout) {
-      const device = await deviceOf(context);
-      const { give, take, drop } = await owners[layout](context);
+      const prepared = await prepare(context);
+      const { device } = prepared;
+      const { give, take, drop } = owners[layout](prepared);
       const expected = Float32Array.from({ length: bytes / 4 }, (_, i) => i % 1000);
       const { keep } = context;
       const buffer = keep(makeBuffer(device, bytes, TENSOR_USAGE | USAGE.VERTEX));
@@ -54,8 +55,8 @@ export function handoverTo(owners, deviceOf = ({ device }) => device) {
             return fresh;
           },
         },
-        check: async (found, name) =>
-          name === "dlpack-web" ? found === buffer : same(await read(device, found), expected),
+        check: (found, name) =>
+          name === "dlpack-web" ? found === buffer : holds(device, found, expected),
         free: (found) => found !== buffer && found.destroy(),
       };
     },

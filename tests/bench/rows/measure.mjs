@@ -11,11 +11,10 @@ const WARM_UP_MS = 500; // until the compilers are done with it
 const WARM_UP_SHARE = 1 / 4; // of a budget, at most
 const LEAST_ROUNDS = 3; // even if the budget is used up
 const MOST_ALIVE = 512 * MB; // of a batch: a GPU in software and its process share memory with all
-
 const LARGE = 128 * MB; // left by one run
 // Where waiting for the GPU is slow: Deno looks every 10 ms whether it has finished, Firefox every 100.
 const SLOW_WAIT_MS = 5;
-const LONG = { sampleMs: 5, ticks: 20, waits: 5, maxBatch: 4096 };
+const LONG = { sampleMs: 5, ticks: 20, waits: 5 };
 const SAMPLES = 8; // of each way, in its share of a budget
 
 const now = () => performance.now();
@@ -39,10 +38,6 @@ const shuffled = (list) =>
     .map((each) => ({ each, at: Math.random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ each }) => each);
-
-export function expect(condition, what) {
-  if (!condition) throw new Error(`wrong result: ${what}`);
-}
 
 let last; // or compilers would leave out work whose result nobody uses
 
@@ -72,7 +67,7 @@ async function verify(way, { wipe, check, free }) {
   const made = way.run();
   way.isAwaited = typeof made?.then === "function";
   const result = await made;
-  expect(await check(result, way.name), way.name);
+  if (!(await check(result, way.name))) throw new Error(`wrong result: ${way.name}`);
   free?.(result);
 }
 
@@ -103,6 +98,12 @@ function waysOf({ ways, settle, alive = 0, maxBatch = settle ? MAX_SETTLED : MAX
   });
 }
 
+function figuresOf({ name, totals, blocked, batch, isAwaited }) {
+  const { median, iqr } = spread(totals);
+  const row = { way: name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
+  return { ...row, verified: true, ...(!isAwaited && { js_ms: spread(blocked).median }) };
+}
+
 /**
  * Times ways against each other. A comparison has
  * - `ways`: functions by name, ours first. Instead of one, `{run}` or `{loop}`: `loop(n)` does the work n
@@ -116,24 +117,22 @@ function waysOf({ ways, settle, alive = 0, maxBatch = settle ? MAX_SETTLED : MAX
  *
  * @param warmUpMs - 0 where the figures mean nothing
  * @param budgetMs - no round begins later than that; the last results are checked after it
- * @param failed - is called with the name of a way whose first or last result is wrong, and its error; the
- * way is left out. Without it, the error ends the comparison
- * @returns `{way, median_ms, iqr_ms, n, batch, verified, js_ms?, relative?}` of each way; js_ms: blocked;
- * relative: to the first
+ * @returns `{rows, failed}`: `{way, median_ms, iqr_ms, n, batch, verified, js_ms?, relative?}` of each way
+ * (js_ms: blocked; relative: to the first), and `{way, reason}` of those whose first or last result is wrong
  */
 async function compare(comparison, options) {
-  const { rounds, failed, budgetMs = Infinity } = options;
+  const { rounds, budgetMs = Infinity } = options;
   const { sampleMs = SAMPLE_MS } = comparison;
   const [ours] = Object.keys(comparison.ways);
-  let ways = waysOf(comparison);
+  const ways = waysOf(comparison);
   const { warmUpMs = Math.min(WARM_UP_MS, (WARM_UP_SHARE * budgetMs) / ways.length) } = options;
+  const failed = [];
   const isRight = async (way) => {
     try {
       await verify(way, comparison);
       return true;
-    } catch (error) {
-      if (!failed) throw error;
-      failed(way.name, error);
+    } catch ({ message }) {
+      failed.push({ way: way.name, reason: message });
       return false;
     }
   };
@@ -155,15 +154,10 @@ async function compare(comparison, options) {
       way.blocked.push(blocked);
     }
   }
-  ways = [];
-  for (const way of right) if (await isRight(way)) ways.push(way);
-  const rows = ways.map(({ name, totals, blocked, batch, isAwaited }) => {
-    const { median, iqr } = spread(totals);
-    const row = { way: name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
-    return { ...row, verified: true, ...(!isAwaited && { js_ms: spread(blocked).median }) };
-  });
+  const rows = [];
+  for (const way of right) if (await isRight(way)) rows.push(figuresOf(way));
   const ms = rows.find(({ way }) => way === ours)?.median_ms;
-  return rows.map((row) => ({ ...row, ...(ms && { relative: row.median_ms / ms }) }));
+  return { rows: rows.map((row) => ({ ...row, relative: ms && row.median_ms / ms })), failed };
 }
 
 /** What a comparison gets where the clock or waiting for the GPU is slow: batches of several of either. */
@@ -171,7 +165,7 @@ function longBatches({ ways, settle }, { tick_ms, wait_ms }, budgetMs = Infinity
   const sampleMs = Math.max(LONG.sampleMs, LONG.ticks * tick_ms);
   if (wait_ms <= SLOW_WAIT_MS) return { sampleMs };
   const waits = Math.min(LONG.waits * wait_ms, budgetMs / Object.keys(ways).length / SAMPLES);
-  return { sampleMs: Math.max(sampleMs, waits), ...(settle && { maxBatch: LONG.maxBatch }) };
+  return { sampleMs: Math.max(sampleMs, waits), ...(settle && { maxBatch: MAX_BATCH }) };
 }
 
 /**
@@ -188,8 +182,8 @@ export async function measureRow({ path, make }, context, { bytes, layout, isLon
   try {
     const comparison = await make({ ...context, keep }, bytes, layout);
     const long = isLong && longBatches(comparison, context, options.budgetMs);
-    const rows = await compare({ ...comparison, ...long }, options);
-    return rows.map((row) => ({ path, layout, bytes, ...row }));
+    const { rows, failed } = await compare({ ...comparison, ...long }, options);
+    return { rows: rows.map((row) => ({ path, layout, bytes, ...row })), failed };
   } finally {
     kept.reverse().forEach(giveBack);
     context.pool.drop();

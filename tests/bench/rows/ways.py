@@ -31,26 +31,17 @@ LAYOUTS = {
 CONVERSIONS = {"f64": ("f8", "f4"), "f16": ("f4", "f2")}
 
 
-def uploading(nbytes, layout):
-    """An array of which `nbytes` get to the GPU, and a function: the array that today's ways write."""
+def laid_out(nbytes, layout, dtype="f4"):
+    """An array of `nbytes`, after a conversion if the layout names one, and a function: the array that
+    today's ways take."""
     if layout in CONVERSIONS:
         wide, narrow = CONVERSIONS[layout]
         count = nbytes // np.dtype(narrow).itemsize
         source = np.random.default_rng(1).random(count, dtype="f4").astype(wide)
         return source, lambda: source.astype(narrow)
-    source = LAYOUTS[layout](make_array(nbytes))
-    return source, lambda: np.ascontiguousarray(source)
-
-
-def packing(nbytes, layout, dtype):
-    """An array, a function that packs it, and one that does so and returns nothing."""
     raw = np.random.default_rng(1).integers(0, 256, nbytes, dtype=np.uint8)
-    array = LAYOUTS[layout](raw.view(dtype))
-
-    def silent(source):
-        np.ascontiguousarray(source)
-
-    return array, np.ascontiguousarray, silent
+    source = LAYOUTS[layout](raw.view(dtype))
+    return source, lambda: np.ascontiguousarray(source)
 
 
 def write_as_wgpu_py(queue, buffer, array):

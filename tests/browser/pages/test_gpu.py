@@ -120,8 +120,7 @@ def test_a_wrong_result_is_shown_as_such(
             "const { data } = borrowed;",
             f"const data = {wrong} ? new Float32Array(1) : borrowed.data;",
         ),
-        # Other ways have written the right elements there.
-        "uploads": ("put(existing, at,", "void (existing, at,"),
+        "uploads": ("inPieces(n * MB)", "inPieces(n * MB, copied)"),  # zeros
     }
 
     def fulfil(route: Route) -> None:

@@ -53,17 +53,12 @@ function factsOf(adapter) {
 
 /** The figures of each way; of one that fails or is wrong, `{title, way, error}`. */
 async function measure(context, { title, row, bytes, layout, pieces }, budgetMs) {
-  const failed = [];
-  const options = {
-    bytes,
-    layout,
-    rounds: ROUNDS,
-    budgetMs,
-    isLong: true,
-    failed: (way, { message }) => failed.push({ title, way, error: message }),
-  };
-  const measured = await measureRow(row, { ...context, pieces }, options);
-  return [...measured.map((each) => ({ title, ...each })), ...failed];
+  const options = { bytes, layout, rounds: ROUNDS, budgetMs, isLong: true };
+  const { rows, failed } = await measureRow(row, { ...context, pieces }, options);
+  return [
+    ...rows.map((each) => ({ title, ...each })),
+    ...failed.map(({ way, reason }) => ({ title, way, error: reason })),
+  ];
 }
 
 async function runOnce() {
