@@ -57,8 +57,8 @@ async function pythonSync(source) {
   return context.pyodide.runPython(source);
 }
 
-/** Unpacks pytest and the tests, runs `files` and resolves to one report for each test. */
-async function pytest(bundle, files) {
+/** Unpacks pytest and the tests, runs `files` and resolves to one report for each test; with `whole`, all. */
+async function pytest(bundle, files, whole = "") {
   await ownTask();
   const { pyodide } = context;
   if (!context.unpacked) {
@@ -81,7 +81,7 @@ async function pytest(bundle, files) {
   pyodide.globals.set("test_files", names);
   names.destroy();
   const reports = await pyodide.runPythonAsync(
-    "import in_page\nin_page.run_pytest('/bundle/repo', test_files)",
+    `import in_page\nin_page.run_pytest('/bundle/repo', test_files, ${JSON.stringify(whole)})`,
   );
   return { reports: JSON.parse(reports), log: log.join("\n") };
 }

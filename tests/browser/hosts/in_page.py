@@ -51,9 +51,10 @@ def reason(report):
     return getattr(report, "wasxfail", "") or str(report.longrepr)
 
 
-def run_pytest(root, files):
-    """`files` are relative to `root`, the copy of the repository in Pyodide."""
+def run_pytest(root, files, whole):
+    """`files` are relative to `root`, the copy of the repository in Pyodide; `whole` is WHOLE's value."""
     os.chdir(root)
+    os.environ["WHOLE"] = whole
     collector = Collector()
     # No faulthandler and no capture by file descriptors: Pyodide has neither.
     options = ["-p", "no:faulthandler", "-p", "no:cacheprovider", "--capture=sys", "-q"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +78,8 @@ class Harness:
         return self.call("pythonSync", source)
 
     def pytest(self, files: Sequence[str]) -> Outcome:
-        return self._keep(self.call("pytest", self.bundle, list(files)))
+        whole = os.environ.get("WHOLE", "")
+        return self._keep(self.call("pytest", self.bundle, list(files), whole))
 
     def cases(self, module: str, only: str | None = None) -> Outcome:
         return self._keep(self.call("cases", module, only))
