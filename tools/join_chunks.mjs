@@ -12,15 +12,13 @@ const LAZY = [
   "open/library.js",
   "pyodide/load.js",
   "pyodide/names.js",
-  "webgpu/errors/compiling.js",
   "webgpu/lazy.js",
 ];
 const INDEX =
-  'import "UP/webgpu/buffers/transfer.js";\nexport * as webgpu from "UP/webgpu/index.js";\n';
+  'import "../webgpu/buffers/transfer.js";\nexport * as webgpu from "../webgpu/index.js";\n';
 
 for (const name of LAZY) {
   const file = join(process.argv[2], name);
   const text = await readFile(file, "utf8");
-  const index = INDEX.replaceAll("UP", name.replace(/\/[^/]+$/, "").replace(/\w+/g, ".."));
-  await writeFile(file, text.replace(/(?=\/\/# sourceMappingURL=.*\n?$)/, index));
+  await writeFile(file, text.replace(/(?=\/\/# sourceMappingURL=.*\n?$)/, INDEX));
 }

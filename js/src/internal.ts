@@ -11,6 +11,8 @@ import { emptyOnDevice } from "./webgpu/buffers/buffers.js";
 import { extentOf, slotOf } from "./webgpu/buffers/table.js";
 import { read } from "./webgpu/buffers/transfer.js";
 import { useDevice, workingDevice } from "./webgpu/device/device.js";
+import * as compiling from "./webgpu/errors/compiling.js";
+import { loadExplanations } from "./webgpu/errors/explanations.js";
 import { type Outcome, openOutcomes, setOutcome } from "./webgpu/errors/record.js";
 import type { Part } from "./webgpu/formulas/formulas.js";
 import { Kernel, type KernelOptions } from "./webgpu/kernels/kernels.js";
@@ -22,7 +24,6 @@ export { fromOrt, type Ort, toOrt } from "./adapters/ort.js";
 export { isOfRun, nameSession } from "./adapters/ortruns.js";
 export { CopyError, ReleasedError, tagOf, textOf } from "./core/errors.js";
 export { checkOptions } from "./core/options.js";
-export { releasing } from "./core/releasing.js";
 export { tagOfDType } from "./open/dtypes.js";
 export { factsOf, readHeader, writeHeader } from "./open/safetensors.js";
 export type { Handle, Wait, Work } from "./pyodide/numbers.js";
@@ -121,6 +122,11 @@ export function compile(
   parts: readonly Part[],
 ): Kernel {
   return new Kernel(device, wgsl, options, { parts });
+}
+
+/** From now on errors of shaders and runs are explained by code of this bundle, not loaded later. */
+export function explainHere(): void {
+  loadExplanations(async () => compiling);
 }
 
 /**

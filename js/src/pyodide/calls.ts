@@ -1,5 +1,6 @@
 import { shared } from "../core/realm.js";
 import { releaseSlot } from "../webgpu/buffers/table.js";
+import { loadExplanations } from "../webgpu/errors/explanations.js";
 import type { Bridge } from "./bridge.js";
 import { Devices } from "./devices.js";
 import * as entries from "./entries.js";
@@ -40,6 +41,8 @@ export class PythonCalls {
     }
   }
 }
+
+loadExplanations(() => import("../webgpu/lazy.js")); // the wheel's own copy
 
 /** The calls of each connected Pyodide, by its module object. */
 const attached = shared("calls", () => new WeakMap<object, object>());

@@ -7,5 +7,6 @@ export {
   requestDevice,
   requestOnce,
 } from "./device/request.js";
+export { batchError, explain, runError } from "./errors/compiling.js";
 export { FrameLoop } from "./images/frameloop.js";
 export { timed } from "./kernels/timing.js";

@@ -10,7 +10,7 @@ import { Tensor, webgpu } from "../../../js/dist/index.js";
 import { emptyOn } from "../../../js/dist/internal.js";
 import { useDevice } from "../../../js/dist/webgpu/device/device.js";
 import { keyOf } from "../../../js/dist/webgpu/kernels/cache.js";
-import "../../../js/dist/webgpu/errors/compiling.js"; // errors are explained within a turn
+import "../../../js/dist/webgpu/lazy.js"; // errors are explained within a turn
 import { slotOf } from "../../../js/dist/webgpu/buffers/table.js";
 import { markExposed, setOutcome } from "../../../js/dist/webgpu/errors/record.js";
 import { fakeDevice } from "../fake_device.mjs";

@@ -9,6 +9,7 @@ import { encodeCopy } from "../buffers/copies.js";
 import { extentIn, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { calledAt, currentSite, operate, Settling } from "../errors/errors.js";
+import { explanations } from "../errors/explanations.js";
 import {
   type BufferRecord,
   type Extent,
@@ -31,7 +32,7 @@ import {
   type RunOptions,
   readCounts,
 } from "./checks.js";
-import { copyBack, explanations, Kernel } from "./kernels.js";
+import { copyBack, Kernel } from "./kernels.js";
 
 /** The changes of {@link Batch.update} to a recorded call. */
 export interface BatchChanges {

@@ -12,6 +12,7 @@ import { isReusable, obtain } from "../buffers/pool.js";
 import { DEFAULT_USAGE, type LiveSlot, roundUp } from "../buffers/slot.js";
 import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
 import { ask, type Operation, operate } from "../errors/errors.js";
+import { explanations } from "../errors/explanations.js";
 import { type BufferRecord, isOpen, markWritten, type Outcome } from "../errors/record.js";
 import type { Source } from "../formulas/formulas.js";
 import { type Bound, bindGroupLayout, type Prepared, prepare, releaseBound } from "./arguments.js";
@@ -34,9 +35,6 @@ import {
   readCounts,
 } from "./checks.js";
 import { parseShader, type Shader, withLines } from "./wgsl.js";
-
-/** @internal What explains errors of shaders and runs, which most pages have none of. */
-export const explanations = () => import("../errors/compiling.js");
 
 const RUN_OPTIONS = { workgroups: 1, timestampWrites: 1 } as const;
 

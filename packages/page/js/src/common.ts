@@ -20,6 +20,15 @@ export function quietly(release: () => void): void {
   }
 }
 
+/** The result of `use`, after which `held` is released, also if that throws. */
+export function releasing<H extends { release(): void }, R>(held: H, use: (held: H) => R): R {
+  try {
+    return use(held);
+  } finally {
+    held.release();
+  }
+}
+
 /** Number of elements. */
 export function sizeOf(shape: readonly number[]): number {
   return shape.reduce((size, extent) => size * extent, 1);

@@ -7,14 +7,14 @@ import {
   compile,
   copyBytes,
   emptyOn,
+  explainHere,
   type GPUDevice,
-  releasing,
   textOf,
   timed,
   unseen,
   viewOf,
 } from "dlpack-web/internal";
-import { quietly } from "../common.js";
+import { quietly, releasing } from "../common.js";
 import {
   type Arriving,
   type Call,
@@ -41,6 +41,8 @@ export interface Surroundings {
   /** What the widget's script gets. */
   readonly tensors: NamedTensors;
 }
+
+explainHere();
 
 /** Bytes of a tensor that is read back as a whole; a larger one is read in pieces. */
 const MOST_WHOLE = 4 << 20;

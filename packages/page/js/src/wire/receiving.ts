@@ -1,7 +1,8 @@
 /** The receiving half of an endpoint: tensors that the other side writes. */
 
 import { Tensor, UnsupportedError } from "dlpack-web/core";
-import { type DType, emptyOn, type GPUDevice, releasing } from "dlpack-web/internal";
+import { type DType, emptyOn, type GPUDevice } from "dlpack-web/internal";
+import { releasing } from "../common.js";
 import { cut, nbytesOf, type Piece } from "./frame.js";
 
 /**

@@ -1,7 +1,7 @@
 /** Bytes of a tensor in row-major order, read part by part. */
 import type { Tensor } from "dlpack-web/core";
-import { bytesOf, releasing } from "dlpack-web/internal";
-import { isRowMajor, sizeOf } from "../common.js";
+import { bytesOf } from "dlpack-web/internal";
+import { isRowMajor, releasing, sizeOf } from "../common.js";
 
 /** kDLWebGPU of `DLDeviceType`. */
 const WEBGPU = 15;

@@ -6,7 +6,6 @@ import { dtypeNamed } from "../../../../../js/dist/core/dtype.js";
 import { liveTensors } from "../../../../../js/dist/index.js";
 import { emptyOnDevice } from "../../../../../js/dist/webgpu/buffers/buffers.js";
 import { listenForFaults, useDevice } from "../../../../../js/dist/webgpu/device/device.js";
-import "../../../../../js/dist/webgpu/errors/compiling.js"; // errors are explained within a turn
 import { fakeDevice } from "../../../../../tests/js/fake_device.mjs";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
 import { Work } from "../../../js/dist/widget/work.js";
