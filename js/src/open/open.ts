@@ -24,7 +24,7 @@ import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./saf
 import { checkShards, indexFrom, opened } from "./shards.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
-import { crc32, enter, type Member, unpacked, zipMembers } from "./zip.js";
+import { crc32, type Member, unpacked, zipMembers } from "./zip.js";
 
 /** Files of which only some bytes are read at first. */
 const SEVERAL = /\.(npz|safetensors|json)$/i;
@@ -332,12 +332,9 @@ async function contentsOf(source: Source, cursor: Cursor, options: OpenOptions) 
   }
   const { entries, metadata, end } = parseSafetensors(header, name);
   checkSize(source, 8 + length, end - 8 - length, "its list of tensors");
-  let reader = new Reader(source);
-  if (source.way !== "any") {
-    const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
-    reader = new Reader(source, cursor, head);
-  }
-  return { reader, entries, metadata };
+  if (source.way === "any") return { reader: new Reader(source), entries, metadata };
+  const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
+  return { reader: new Reader(source, cursor, head), entries, metadata };
 }
 
 async function openNpz(given: Source, cursor: Cursor, options: OpenOptions): Promise<TensorFile> {
@@ -412,16 +409,11 @@ async function headerIn(
   signal?: AbortSignal,
 ) {
   const cursor = Cursor.at(source, member.header, end, signal);
-  const inner = new Cursor(what, 0, entered(cursor, member, signal));
+  const inner = new Cursor(what, 0, unpacked(cursor, member, signal));
   try {
     return await headerOf(inner);
   } finally {
     await inner.close();
     await cursor.close();
   }
-}
-
-async function* entered(cursor: Cursor, member: Member, signal?: AbortSignal) {
-  await enter(cursor, member);
-  yield* unpacked(cursor, member, signal);
 }

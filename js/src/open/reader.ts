@@ -13,7 +13,7 @@ import { load } from "./load.js";
 import type { OpenOptions } from "./options.js";
 import { OVERHEAD, type Part, type Plan, partOf, planOf, runsIn } from "./parts.js";
 import { anyOf, type Chunks, type Source } from "./source.js";
-import { crc32, enter, type Member, unpacked } from "./zip.js";
+import { crc32, type Member, unpacked } from "./zip.js";
 
 /** @internal The bytes of a file before its tensors: how many, and their CRC-32. */
 export interface Head {
@@ -278,12 +278,8 @@ async function* elementsIn(
   what: string,
   signal: AbortSignal,
 ): Chunks {
-  let inner = cursor;
+  const inner = member ? new Cursor(what, 0, unpacked(cursor, member, signal)) : cursor;
   try {
-    if (member) {
-      await enter(cursor, member);
-      inner = new Cursor(what, 0, unpacked(cursor, member, signal));
-    }
     const first = plan === null ? 0 : (plan.starts().next().value as number);
     await inner.skipTo(start + first, what);
     const chunks = inner.chunks(plan?.length ?? nbytes, what);

@@ -89,19 +89,26 @@ export async function ask(
     );
   }
   const [etag, modified] = [headers.get("etag"), headers.get("last-modified")];
-  const told = {
-    etag: etag?.replace(/^W\//, "") ?? null,
-    modified,
-    strong: strongOf(etag, modified, headers.get("date")),
-  };
   const counted = length !== undefined;
-  const common = { body, counted, contentType: headers.get("content-type") };
-  if (status === 200) {
+  /** Says that the body has the bytes up to `end` of a file of `size` bytes. */
+  const answer = (end: number | undefined, size: number | undefined, placed = true): Answer => ({
+    body,
+    counted,
+    contentType: headers.get("content-type"),
+    start: status === 200 ? 0 : start,
+    end,
+    ranges: status !== 200,
+    placed,
+    version: {
+      etag: etag?.replace(/^W\//, "") ?? null,
+      modified,
+      strong: strongOf(etag, modified, headers.get("date")),
+      size,
+    },
     // Another origin's encoding may be hidden; then the length counts compressed bytes.
-    const doubt = type === "cors" && counted ? HIDDEN : undefined;
-    const version = { ...told, size: length };
-    return { ...common, start: 0, end: length, ranges: false, placed: true, version, doubt };
-  }
+    doubt: !placed || (status === 200 && type === "cors" && counted) ? HIDDEN : undefined,
+  });
+  if (status === 200) return answer(length, length);
   const given = headers.get("content-range");
   if (status === 206) {
     const found = rangeOf(given, start, end, length);
@@ -115,16 +122,12 @@ export async function ask(
         ),
       );
     }
-    const placed = given !== null;
-    const doubt = placed ? undefined : HIDDEN;
-    const version = { ...told, size: found.size };
-    return { ...common, start, end: found.end, ranges: true, placed, version, doubt };
+    return answer(found.end, found.size, given !== null);
   }
   refused(new Error());
   if (status === 416 && start === 0 && given === "bytes */0") {
-    const version = { ...told, size: 0 };
     const nothing = { body: new Blob([]).stream(), counted: true, contentType: null };
-    return { ...nothing, start, end: 0, ranges: true, placed: true, version, doubt: undefined };
+    return { ...answer(0, 0), ...nothing };
   }
   const what = `${name}: ${status} ${cut(statusText)}`.trim();
   throw PASSING.has(status) ? new Broken(what) : new DLPackError(what, { given: status });

@@ -101,30 +101,23 @@ async function write(
 ): Promise<Blob | undefined> {
   signal?.throwIfAborted();
   const making = writerFor(to);
-  let waiting = false;
-  const done = async <T>(work: Promise<T>) => {
-    waiting = true;
-    const result = await abortable(work, signal);
-    waiting = false;
-    return result;
-  };
   try {
-    const writer = await done(making);
-    await done(writer.write(header));
+    const writer = await abortable(making, signal);
+    await abortable(writer.write(header), signal);
     for (const tensor of held) {
       for (const part of partsOf(tensor)) {
-        const bytes = await done(bytesIn(part));
-        await done(writer.write(bytes));
+        const bytes = await abortable(bytesIn(part), signal);
+        await abortable(writer.write(bytes), signal);
       }
     }
-    return await done(writer.close());
+    return await abortable(writer.close(), signal);
   } catch (error) {
     const aborting = making.then(
       (writer) => writer.abort(error),
       () => {},
     );
     // A target that does not answer is not waited for once more.
-    if (!(waiting && signal?.aborted)) await aborting;
+    if (!signal?.aborted) await aborting;
     throw error;
   }
 }

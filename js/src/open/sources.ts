@@ -63,12 +63,7 @@ export async function sourceOf(
       return blobSource(given as Blob);
     case "[object FileSystemFileHandle]": {
       const handle = given as FileSystemFileHandle;
-      return blobSource(
-        await abortable(
-          fileOf(handle.name, () => handle.getFile()),
-          signal,
-        ),
-      );
+      return fileSource(handle.name, () => handle.getFile(), signal);
     }
     case "[object FileSystemDirectoryHandle]":
       return folderSource(given as FileSystemDirectoryHandle, signal);
@@ -95,12 +90,11 @@ export async function sourceOf(
   );
 }
 
-async function fileOf(name: string, open: () => Promise<File>): Promise<File> {
-  try {
-    return await open();
-  } catch (cause) {
+async function fileSource(name: string, open: () => Promise<File>, signal?: AbortSignal) {
+  const file = open().catch((cause: unknown) => {
     throw new UnsupportedError(`${cut(name)} cannot be opened (${textOf(cause)})`, { cause });
-  }
+  });
+  return blobSource(await abortable(file, signal));
 }
 
 /** The error for a file that can no longer be read; browsers throw different ones. */
@@ -229,10 +223,8 @@ async function folderSource(
   const names: string[] = [];
   const keys = folder as unknown as { keys(): AsyncIterable<string> };
   for await (const name of keys.keys()) names.push(name);
-  const open = async (name: string) => {
-    const file = fileOf(name, async () => (await folder.getFileHandle(name)).getFile());
-    return blobSource(await abortable(file, signal));
-  };
+  const open = (name: string) =>
+    fileSource(name, async () => (await folder.getFileHandle(name)).getFile(), signal);
   const index = indexIn(names, `the folder ${cut(folder.name)}`);
   return { ...(await open(index)), beside: names, sibling: open };
 }

@@ -205,7 +205,7 @@ function ordered(members: Member[], end: number): Member[] {
 }
 
 /** Moves a cursor from the header of an entry to its bytes. */
-export async function enter(cursor: Cursor, member: Member): Promise<void> {
+async function enter(cursor: Cursor, member: Member): Promise<void> {
   const { name, deflated, packed, size, limit } = member;
   const what = `the header of "${cut(name)}"`;
   const head = await cursor.take(LOCAL_BYTES, what);
@@ -228,12 +228,13 @@ export async function enter(cursor: Cursor, member: Member): Promise<void> {
 }
 
 /**
- * The bytes of an entry of a zip file, from a cursor that is at them: never more than the directory
- * says, even if the packed bytes unpack to more. The CRC is compared at the end.
+ * The bytes of an entry of a zip file, from a cursor that is at its header: never more than the
+ * directory says, even if the packed bytes unpack to more. The CRC is compared at the end.
  */
 export async function* unpacked(cursor: Cursor, member: Member, signal?: AbortSignal): Chunks {
   const { name, size, packed, crc, deflated } = member;
   const what = `"${cut(name)}"`;
+  await enter(cursor, member);
   const raw = cursor.chunks(packed, what);
   let [count, sum] = [0, 0];
   for await (const chunk of deflated ? inflated(raw, `${cursor.name}: ${what}`, signal) : raw) {
