@@ -42,29 +42,21 @@ export interface MemorySource {
  */
 export class Memory {
   readonly #source: MemorySource;
-  #buffer: ArrayBufferLike;
   #words: Int32Array;
 
   constructor(source: MemorySource) {
     this.#source = source;
-    this.#buffer = source.HEAPU8.buffer;
     this.#words = source.HEAP32;
   }
 
   get buffer(): ArrayBufferLike {
-    if (this.#words.length === 0) this.#refresh();
-    return this.#buffer;
+    return this.words.buffer;
   }
 
   /** The memory as 32-bit words; not to be kept across calls of C. */
   get words(): Int32Array {
-    if (this.#words.length === 0) this.#refresh();
+    if (this.#words.length === 0) this.#words = this.#source.HEAP32;
     return this.#words;
-  }
-
-  #refresh(): void {
-    this.#buffer = this.#source.HEAPU8.buffer;
-    this.#words = this.#source.HEAP32;
   }
 }
 
