@@ -263,11 +263,11 @@ def test_a_run_ends_when_its_time_is_over(kit: Kit, tmp_path: Path) -> None:
 
 FAILING = """
 import { Skip } from "./expect.mjs";
-export function is_well() {}
-export function is_skipped() { throw new Skip("for a reason"); }
-export function fails() { throw new Error("seven is not eight"); }
+export async function is_well() {}
+export async function is_skipped() { throw new Skip("for a reason"); }
+export async function fails() { throw new Error("seven is not eight"); }
 """
-CRASHING = 'export function crashes() { Deno.kill(Deno.pid, "SIGKILL"); }'
+CRASHING = 'export async function crashes() { Deno.kill(Deno.pid, "SIGKILL"); }'
 CASES = "site/tests/browser/cases/js"
 
 
