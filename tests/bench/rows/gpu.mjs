@@ -112,18 +112,24 @@ export function same(a, b) {
   return true;
 }
 
-/** Whether a tensor or a buffer has these elements; they are compared where they are mapped, for memory. */
+const PIECE = 16 * 2 ** 20;
+
+/**
+ * Whether a tensor or a buffer has these elements. It is read in pieces, for memory: PIECE divides the
+ * bytes of what is larger.
+ */
 export async function holds(device, made, expected) {
-  const staging = makeStaging(device, expected.byteLength);
-  const isRight = (range) => same(new Int32Array(range), expected);
-  const isSame = await readBuffers(
-    device,
-    [made.buffer ?? made],
-    staging,
-    isRight,
-    made.byteOffset,
-  );
-  staging.destroy();
+  const { buffer, byteOffset, byteLength } = expected;
+  const words = new Int32Array(buffer, byteOffset, byteLength / 4);
+  const piece = makeStaging(device, Math.min(PIECE, byteLength));
+  let isSame = true;
+  for (let at = 0; at < byteLength; at += piece.size) {
+    const part = words.subarray(at / 4, (at + piece.size) / 4);
+    const isRight = (range) => same(new Int32Array(range), part);
+    const from = (made.byteOffset ?? 0) + at;
+    isSame &&= await readBuffers(device, [made.buffer ?? made], piece, isRight, from);
+  }
+  piece.destroy();
   return isSame;
 }
 
