@@ -1,4 +1,4 @@
-"""Random frames of the wire, most of them nearly right."""
+"""Random frames of the wire, most of them nearly right, and ranges of versions."""
 
 import dataclasses
 import random
@@ -11,6 +11,7 @@ from differential import edited
 from twins.shaders import pick
 
 from dlpack_web_page._wire.frame import Piece, decode, encode
+from dlpack_web_page._wire.spans import Spans
 
 sys.path.append(str(Path(__file__).parents[1] / "wire"))
 from framing import TABLE, parts_of
@@ -87,4 +88,28 @@ def frame(given: str) -> dict[str, Any]:
     return {**route, "op": type(body).__name__.lower(), **facts}
 
 
-SUBJECTS = {"frame": (3, make_frame, frame)}
+def make_spans(chance: random.Random) -> list[list[Any]]:
+    operations: list[list[Any]] = []
+    for _ in range(chance.randrange(12)):
+        begin = chance.randrange(20)
+        end, version = begin + chance.randrange(8), chance.randrange(6)
+        what = pick(chance, "mark", "mark", "below", "reach", "forget")
+        args = {"reach": [begin, version], "forget": [version]}.get(
+            what, [begin, end, version]
+        )
+        operations.append([what, *args])
+    return operations
+
+
+def spans(given: list[list[Any]]) -> list[Any]:
+    ranges = Spans()
+    found: list[Any] = []
+    for what, *args in given:
+        result = getattr(ranges, what)(*args)
+        found.append(
+            [[*map(list, result)] if isinstance(result, list) else result, len(ranges)]
+        )
+    return found
+
+
+SUBJECTS = {"frame": (3, make_frame, frame), "spans": (1, make_spans, spans)}

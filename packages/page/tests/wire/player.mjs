@@ -147,10 +147,6 @@ export class Player {
     }
     const [length, ...others] = remote.shape.length > 0 ? remote.shape : [1];
     const [start, stop] = rows === undefined ? [0, length] : rows.split(":").map(Number);
-    if (stop > length) {
-      this.lines.push(`no rows ${rows} of ${id}`);
-      return;
-    }
     const target = rows === undefined ? remote : remote.slice([start, stop]);
     const shape = remote.shape.length > 0 ? [stop - start, ...others] : [];
     const version = remote._version + 1;

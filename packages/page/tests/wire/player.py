@@ -155,9 +155,6 @@ class Player:
         remote = self.remotes[id]
         length, *others = remote.shape or (1,)
         start, stop = (0, length) if rows is None else map(int, rows.split(":"))
-        if stop > length:  # of a tensor of the session before
-            self.lines.append(f"no rows {rows} of {id}")
-            return
         target = remote if rows is None else remote[start:stop]
         shape = [stop - start, *others] if remote.shape else []
         version = remote._version + 1

@@ -117,7 +117,7 @@ export class Wire {
     }
     this.#options = options;
     this.#hello = { op: "hello", window, piece };
-    this.#receiving = new Receiving(limit, window, device);
+    this.#receiving = new Receiving(limit, device);
     const post = (frame: Piece | Control, payload?: Uint8Array) => this.#post(frame, payload);
     this.#now = now ?? (() => performance.now());
     this.#sending = new Sending(piece, post, this.#now);
@@ -254,7 +254,7 @@ export class Wire {
   #dispatch(frame: Frame): void {
     if (frame.op === "ack") this.#sending.acknowledge(frame);
     else if (frame.op === "refuse") this.#sending.refused(frame);
-    else if (frame.op === "piece") this.#take(frame, frame.payload);
+    else if (frame.op === "piece") this.#take(frame);
     else if (frame.op === "free") {
       const { id, version } = frame;
       const name = this.#receiving.free(id);
@@ -265,50 +265,41 @@ export class Wire {
     }
   }
 
-  /**
-   * Takes a piece, and those that came before their turn, which is now: all of them even if one fails.
-   * Then it throws the first error.
-   */
-  #take(piece: Piece, payload: Uint8Array): void {
-    const errors: unknown[] = [];
-    let given: readonly [Piece, Uint8Array] | undefined = [piece, payload];
-    for (; given; given = this.#receiving.following(piece.id)) {
-      try {
-        this.#takeOne(...given);
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-    if (errors.length > 0) throw errors[0];
-  }
-
-  #takeOne(piece: Piece, payload: Uint8Array): void {
+  #take(piece: Frame & Piece): void {
     const { id, version, first, last } = piece;
-    let received: Received[] | null;
+    let received: Received[];
     try {
-      received = this.#receiving.take(piece, payload);
+      received = this.#receiving.take(piece, piece.payload);
     } catch (error) {
       const { message } = error as DLPackError;
       this.#post({ op: "refuse", id, version, message: cut(message) });
       this.#options.onrefuse?.(error as DLPackError);
       return;
     }
-    if (received === null) return;
     for (const { name, tensor } of received) this.#named.set(name, tensor);
     try {
       this.#acknowledge({ op: "ack", id, version, first, last });
     } finally {
-      received.forEach(this.#arrived, this); // also if that is lost: then the piece comes again
+      this.#arrived(received); // also if that is lost: then the piece comes again
     }
   }
 
-  #arrived(received: Received): void {
-    const { name, tensor } = received;
-    if (this.#named.get(name) !== tensor) return;
-    const waiting = this.#waiting.get(name) ?? [];
-    this.#waiting.delete(name);
-    for (const [resolve] of waiting) resolve(tensor);
-    this.#options.ontensor?.(received);
+  /** Reports what is complete, all of it even if a listener throws: then it throws the first error. */
+  #arrived(received: readonly Received[]): void {
+    const errors: unknown[] = [];
+    for (const each of received) {
+      const { name, tensor } = each;
+      if (this.#named.get(name) !== tensor) continue;
+      const waiting = this.#waiting.get(name) ?? [];
+      this.#waiting.delete(name);
+      for (const [resolve] of waiting) resolve(tensor);
+      try {
+        this.#options.ontensor?.(each);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
   }
 
   /** A piece for a GPU is consumed when the GPU process has it. */

@@ -4,12 +4,15 @@ import { Tensor, UnsupportedError } from "dlpack-web/core";
 import { type DType, emptyOn, type GPUDevice } from "dlpack-web/internal";
 import { releasing } from "../common.js";
 import { cut, nbytesOf, type Piece } from "./frame.js";
+import { Spans } from "./spans.js";
 
+/** Versions of a tensor that may be incomplete at once: senders wait, receivers refuse more. */
+export const MOST_VERSIONS = 1024;
 /**
- * Tensors that a peer may make us keep, numbers of tensors that it may skip, and pieces that may come
- * before their turn.
+ * Tensors that a peer may make us keep, gaps among those that it freed, and entries about what is
+ * incomplete.
  */
-const [MOST_TENSORS, MOST_GAPS, MOST_EARLY] = [8192, 16384, 1024];
+const [MOST_TENSORS, MOST_GAPS, MOST_ENTRIES] = [8192, 16384, 65536];
 
 /** A tensor after a write to it has arrived completely. */
 export interface Received {
@@ -26,72 +29,101 @@ export interface Received {
   readonly tensor: Tensor;
 }
 
-/** A tensor, whose writes are done in order. */
 class Incoming {
-  readonly #piece: Piece;
+  readonly id: number;
+  readonly name: string;
+  readonly #type: DType;
+  readonly #shape: readonly number[];
   /** All elements along one axis. */
   readonly #flat: Tensor;
-  /** The write in progress, its bytes if they are known, and up to where they have come; -1: none has. */
-  #version = 1;
-  #range: readonly [begin: number, end: number] | null;
-  #at = -1;
+  /** Versions by byte. */
+  readonly #written = new Spans();
+  /** All versions up to this one are complete. */
+  settled = 0;
+  /** Later ones that are complete. */
+  readonly #done = new Set<number>();
+  /** What incomplete versions write, and up to where they have. */
+  readonly #pending = new Map<number, readonly [begin: number, end: number, at: number]>();
+  /** Up to here each byte was written. */
+  #filled = 0;
+  /** Versions that are complete while other bytes were never written. */
+  #early: Received[] = [];
 
-  /** piece: any of the tensor's. */
   constructor(
-    piece: Piece,
+    { id, name, type, shape }: Piece,
     readonly nbytes: number,
     private readonly tensor: Tensor,
   ) {
-    this.#piece = piece;
-    this.#range = [0, nbytes];
+    this.id = id;
+    this.name = name;
+    this.#type = type;
+    this.#shape = shape;
     this.#flat = tensor.reshape([tensor.size]);
   }
 
-  get name(): string {
-    return this.#piece.name;
+  get entries(): number {
+    return this.#written.count + this.#done.size + this.#pending.size + this.#early.length;
   }
 
   /** Throws for a piece of another tensor, or of another write with its version. */
   check(piece: Piece): void {
-    const { name, type, shape, id, version } = piece;
-    const own = this.#piece;
-    if (own.name !== name || own.type !== type || `${own.shape}` !== `${shape}`) {
-      const is = `"${cut(own.name, 200)}", ${own.type.name}[${own.shape}]`;
-      throw refusal(piece, `id ${id} is of ${is}, for ever`);
+    const isSame = this.name === piece.name && this.#type === piece.type;
+    if (!isSame || `${this.#shape}` !== `${piece.shape}`) {
+      const is = `"${cut(this.name, 200)}", ${this.#type.name}[${this.#shape}]`;
+      throw refusal(piece, `id ${piece.id} is of ${is}, for ever`);
     }
-    const [begin, end] = (version === this.#version && this.#range) || [piece.begin, piece.end];
+    const { version } = piece;
+    const [begin, end] = this.#pending.get(version) ?? [piece.begin, piece.end];
     if (begin === piece.begin && end === piece.end) return;
     throw refusal(piece, `version ${version} writes ${begin} to ${end}`);
   }
 
-  isRepeat({ version, last }: Piece): boolean {
-    return version === this.#version ? last <= this.#at : version < this.#version;
+  isComplete(version: number): boolean {
+    return version <= this.settled || this.#done.has(version);
   }
 
-  /** Whether all that was sent before it has come. */
-  isDue({ version, begin, first }: Piece): boolean {
-    return (
-      version < this.#version || (version === this.#version && first <= Math.max(this.#at, begin))
-    );
+  write({ first, last, version, type }: Piece, payload: Uint8Array): void {
+    for (const [from, to] of this.#written.below(first, last, version)) {
+      const part = this.#flat.slice([from / type.step, to / type.step]);
+      releasing(part, () => part.write(payload.subarray(from - first, to - first) as never));
+    }
   }
 
-  write({ first, last, type }: Piece, payload: Uint8Array): void {
-    const part = this.#flat.slice([first / type.step, last / type.step]);
-    releasing(part, () => part.write(payload as never));
-  }
-
-  /** The write that is complete with a piece, if one is. */
-  enter({ name, id, version, begin, end, last }: Piece): Received[] {
-    const isWhole = last >= end;
-    this.#version = isWhole ? version + 1 : version;
-    this.#range = isWhole ? null : [begin, end];
-    this.#at = isWhole ? -1 : last;
-    return isWhole ? [{ name, id, version, begin, end, tensor: this.tensor }] : [];
+  /**
+   * Enters the piece. The versions that are complete with it, as soon as all bytes of the tensor
+   * were written.
+   */
+  complete({ version, begin, end, first, last }: Piece): Received[] {
+    const written = this.#written;
+    written.mark(first, last, version);
+    const [, , from] = this.#pending.get(version) ?? [begin, end, begin];
+    const at = written.reach(from, version);
+    if (at < end) this.#pending.set(version, [begin, end, at]);
+    else {
+      this.#settle(version);
+      const { name, id } = this;
+      this.#early.push({ name, id, version, begin, end, tensor: this.tensor });
+    }
+    if (this.#filled < this.nbytes) {
+      this.#filled = written.reach(this.#filled, 1);
+      if (this.#filled < this.nbytes) return [];
+    }
+    if (this.#pending.size + this.#done.size > 0) written.forget(this.settled);
+    else written.clear();
+    const received = this.#early;
+    this.#early = [];
+    return received;
   }
 
   release(): void {
     this.#flat.release();
     this.tensor.release();
+  }
+
+  #settle(version: number): void {
+    this.#pending.delete(version);
+    this.#done.add(version);
+    while (this.#done.delete(this.settled + 1)) this.settled++;
   }
 }
 
@@ -101,41 +133,33 @@ export class Receiving {
   /** Of each name: the ids in use, and the latest that is complete. */
   readonly #named = new Map<string, Set<number>>();
   readonly #latest = new Map<string, number>();
-  /** The highest id, and those below it that have not come. The rest was freed. */
-  #last = -1;
-  readonly #skipped = new Set<number>();
-  /** What came before its turn, by id, version and first byte. */
-  readonly #early = new Map<string, readonly [Piece, Uint8Array]>();
+  readonly #freed = new Spans();
   #held = 0;
+  #entries = 0;
 
-  /** window: bytes that the other side may send before they are acknowledged. */
   constructor(
     private readonly limit: number,
-    private readonly window: number,
     private readonly device: GPUDevice | undefined,
   ) {}
 
-  /**
-   * Takes a piece; gives the write that is complete with it. null: it is kept until those before it have
-   * come.
-   */
-  take(piece: Piece, payload: Uint8Array): Received[] | null {
-    const { id, name, begin, end, first, last } = piece;
+  /** Takes a piece; gives what is complete now. */
+  take(piece: Piece, payload: Uint8Array): Received[] {
+    const { id, name, version, begin, end, first, last } = piece;
+    if (this.#isFreed(id) || id < (this.#latest.get(name) ?? 0)) return [];
     const existing = this.#ids.get(id);
-    const isFreed = !existing && id <= this.#last && !this.#skipped.has(id);
-    if (isFreed || id < (this.#latest.get(name) ?? 0)) return [];
+    existing?.check(piece);
+    if (existing?.isComplete(version)) return [];
+    if (version > (existing?.settled ?? 0) + MOST_VERSIONS || this.#entries >= MOST_ENTRIES) {
+      throw refusal(piece, "too many writes of it are incomplete");
+    }
     const total = nbytesOf(piece.type, piece.shape);
     const isWord = (at: number) => at % 4 === 0 || at === total;
+    if (this.device && ![begin, end, first, last].every(isWord)) {
+      throw refusal(piece, "WebGPU writes whole words of 4 bytes: send a part of whole words");
+    }
     const incoming = existing ?? this.#make(piece, total);
-    const isDue = incoming.isDue(piece);
     try {
-      incoming.check(piece);
-      if (incoming.isRepeat(piece)) return [];
-      if (this.device && ![begin, end, first, last].every(isWord)) {
-        throw refusal(piece, "WebGPU writes whole words of 4 bytes: send a part of whole words");
-      }
-      if (isDue) incoming.write(piece, payload);
-      else this.#keep(piece, payload);
+      incoming.write(piece, payload);
     } catch (error) {
       if (existing === undefined) incoming.release();
       throw error;
@@ -145,28 +169,20 @@ export class Receiving {
       const ids = this.#named.get(name) ?? new Set();
       this.#named.set(name, ids.add(id));
       this.#held += total;
-      this.#count(id);
     }
-    if (!isDue) return null;
-    const received = incoming.enter(piece);
+    this.#entries -= incoming.entries;
+    const received = incoming.complete(piece);
+    this.#entries += incoming.entries;
     if (received.length > 0) this.#replace(name, id);
     return received;
   }
 
-  /** A piece of a tensor that was kept, and whose turn has come; it is taken next. */
-  following(id: number): readonly [Piece, Uint8Array] | undefined {
-    const incoming = this.#ids.get(id);
-    for (const [key, found] of this.#early) {
-      if (found[0].id !== id || !incoming?.isDue(found[0])) continue;
-      this.#early.delete(key);
-      return found;
-    }
-    return undefined;
-  }
-
   /** Forgets a tensor for ever; gives its name if there was one. */
   free(id: number): string | undefined {
-    this.#checkNumber(id);
+    const isGap = ![id - 1, id, id + 1].some((each) => this.#isFreed(each));
+    if (isGap && this.#freed.count >= MOST_GAPS) {
+      throw new UnsupportedError("too many tensors are freed out of order");
+    }
     const name = this.#ids.get(id)?.name;
     this.#drop(id);
     return name;
@@ -175,31 +191,16 @@ export class Receiving {
   /** Releases all. */
   clear(): void {
     for (const incoming of this.#ids.values()) incoming.release();
-    for (const kept of [this.#ids, this.#named, this.#latest, this.#skipped, this.#early])
-      kept.clear();
-    this.#last = -1;
+    this.#ids.clear();
+    this.#named.clear();
+    this.#latest.clear();
     this.#held = 0;
+    this.#entries = 0;
+    this.#freed.clear();
   }
 
-  #checkNumber(id: number): void {
-    if (this.#skipped.size + id - this.#last <= MOST_GAPS + 1) return;
-    throw new UnsupportedError(`too many tensors before number ${id} have not come`);
-  }
-
-  /** An id has come; those below it may come later. */
-  #count(id: number): void {
-    for (let at = this.#last + 1; at < id; at++) this.#skipped.add(at);
-    this.#last = Math.max(this.#last, id);
-    this.#skipped.delete(id);
-  }
-
-  #keep(piece: Piece, payload: Uint8Array): void {
-    let kept = payload.length;
-    for (const [, bytes] of this.#early.values()) kept += bytes.length;
-    if (this.#early.size >= MOST_EARLY || kept > this.window) {
-      throw refusal(piece, "too much that was sent before it has not come");
-    }
-    this.#early.set(`${piece.id}/${piece.version}/${piece.first}`, [piece, payload.slice()]);
+  #isFreed(id: number): boolean {
+    return this.#freed.reach(id, 1) > id;
   }
 
   /** A tensor that is complete takes the place of earlier ones of its name. */
@@ -210,12 +211,12 @@ export class Receiving {
   }
 
   #drop(id: number): void {
-    this.#count(id);
+    this.#freed.mark(id, id + 1, 1);
     const incoming = this.#ids.get(id);
     if (incoming === undefined) return;
     this.#ids.delete(id);
     this.#held -= incoming.nbytes;
-    for (const [key, [piece]] of this.#early) if (piece.id === id) this.#early.delete(key);
+    this.#entries -= incoming.entries;
     const { name } = incoming;
     const ids = this.#named.get(name) as Set<number>;
     ids.delete(id);
@@ -233,8 +234,9 @@ export class Receiving {
           "are left: the receiver's option limit changes it",
       );
     }
-    if (this.#ids.size >= MOST_TENSORS) throw refusal(piece, `there are ${MOST_TENSORS} already`);
-    this.#checkNumber(piece.id);
+    if (this.#ids.size >= MOST_TENSORS || this.#freed.count >= MOST_GAPS) {
+      throw refusal(piece, `there are ${MOST_TENSORS} already`);
+    }
     return new Incoming(piece, nbytes, this.#empty(shape, type, nbytes));
   }
 

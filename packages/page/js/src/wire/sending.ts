@@ -4,6 +4,7 @@ import { type DType, dtypeOf, tagOfDType } from "dlpack-web/internal";
 import type { Exchangeable } from "dlpack-web/types";
 import { sizeOf } from "../common.js";
 import { type Control, checkName, nbytesOf, type Piece } from "./frame.js";
+import { MOST_VERSIONS } from "./receiving.js";
 import { bytesBetween } from "./source.js";
 
 /** Frames that are not acknowledged, at most. */
@@ -24,6 +25,7 @@ export class RemoteTensor {
   /** @internal */ readonly _type: DType;
   /** @internal */ readonly _id: number;
   /** @internal The number of writes so far. */ _version = 0;
+  /** @internal Versions in progress, the oldest first. */ readonly _open = new Set<number>();
   /** @internal Why nothing can be written any more. */ _ended: DLPackError | undefined;
   readonly #sending: Sending;
 
@@ -84,6 +86,7 @@ export class RemoteTensor {
     await new Promise<void>((resolve, reject) => {
       const end = begin + nbytesOf(this._type, shape);
       const version = ++this._version;
+      this._open.add(version);
       const write = { remote: this, version, begin, end, source, next: begin, flying: 0 };
       this.#sending.add({ ...write, resolve, reject });
     });
@@ -190,8 +193,8 @@ export class Sending {
     this.#flights.delete(key);
     this.#bytes -= last - first;
     const { write } = flight;
-    if (write && --write.flying === 0 && write.next >= write.end) {
-      write.source.release();
+    if (write && --write.flying === 0 && isSent(write)) {
+      finish(write);
       write.resolve();
       if (version === 1) this.#replace(write.remote);
     }
@@ -208,9 +211,8 @@ export class Sending {
 
   refused({ id, version, message }: Control & { op: "refuse" }): void {
     const remote = this.#remotes.get(id);
-    const flights = [...this.#flights.values()];
-    const isSent = flights.some((each) => each.remote === remote && each.version === version);
-    if (remote && isSent) this.end(remote, new UnsupportedError(`the other side: ${message}`));
+    if (!remote?._open.has(version)) return;
+    this.end(remote, new UnsupportedError(`the other side: ${message}`));
   }
 
   /** Ends a tensor, once: its writes reject, and the other side frees it. */
@@ -239,7 +241,6 @@ export class Sending {
   /** Ends all: the other side, or this one, is gone. */
   reset(error: DLPackError): void {
     this.#credit = undefined;
-    this.#ids = 0;
     for (const remote of this.#remotes.values()) remote._ended = error;
     this.#remotes.clear();
     this.#named.clear();
@@ -256,7 +257,7 @@ export class Sending {
       this.#bytes -= last - first;
     }
     for (const write of writes) {
-      write.source.release();
+      finish(write);
       write.reject(error);
     }
   }
@@ -270,6 +271,8 @@ export class Sending {
       const last = Math.min(end, (Math.floor(next / size) + 1) * size);
       const isFull = this.#bytes + last - next > window || this.#flights.size >= MOST_FLYING;
       if (this.#flights.size > 0 && isFull) return;
+      const [oldest = version] = remote._open;
+      if (version >= oldest + MOST_VERSIONS) return;
       write.next = last;
       write.flying++;
       this.#bytes += last - next;
@@ -312,6 +315,15 @@ function keyOf({ remote, version, first }: Flight): string {
 /** How much longer than `timeout` to wait after something was sent again so often. */
 export function moreTime(timeout: number, again: number): number {
   return timeout * (2 ** Math.min(again, MOST_DOUBLED) - 1);
+}
+
+function isSent({ next, end }: Write): boolean {
+  return next >= end;
+}
+
+function finish(write: Write): void {
+  write.source.release();
+  write.remote._open.delete(write.version);
 }
 
 /** A hold of our own on what is written. */

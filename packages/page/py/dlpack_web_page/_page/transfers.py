@@ -159,10 +159,12 @@ class Transfers(Operations):
         return from_dlpack(target)
 
     def _landed(self, received: Received) -> None:
-        """All elements have arrived, before the page knows that."""
+        """A write of the page has arrived: of all elements, before the page knows that."""
         name = received.name
         landing = self._landings.get(name)
         if landing is None or received.id != landing.id:
+            return
+        if received.begin > 0 or received.end < landing.target.shape[0]:
             return
         landing.reply.missing.discard(name)
         if not landing.reply.missing:
@@ -179,6 +181,6 @@ class Transfers(Operations):
                 self._arrived(name)
         for incoming in [*self._wire._receiving._ids.values()]:
             landing = self._landings.get(incoming.name)
-            if landing is not None and incoming.version > 1:
+            if landing is not None and incoming.settled:
                 why = "an interrupt came as its elements arrived: read it again"
                 end(landing.reply, BufferError(why))

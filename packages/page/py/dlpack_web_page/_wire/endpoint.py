@@ -3,6 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from math import inf
 from time import monotonic
 from typing import Any
@@ -114,7 +115,7 @@ class Wire:
         self._own = os.urandom(8).hex()
         self._hello = Hello(window, piece)
         self._sending = Sending(piece, self._post, now)
-        self._receiving = Receiving(limit, window, device)
+        self._receiving = Receiving(limit, device)
         self._past: deque[str] = deque(maxlen=_MOST_PAST)
         self._peer = ""  # the other side's session
         self._connected = False
@@ -266,20 +267,6 @@ class Wire:
                         self._on_free(name)
 
     def _take(self, piece: Piece, payload: memoryview) -> None:
-        """Takes a piece, and those that came before their turn, which is now: all of them
-        even if one fails. Then it raises the first error."""
-        first: Exception | None = None
-        given: tuple[Piece, memoryview] | None = piece, payload
-        while given is not None:
-            try:
-                self._take_one(*given)
-            except Exception as error:  # noqa: BLE001 - raised at the end
-                first = first or error
-            given = self._receiving.following(piece.id)
-        if first is not None:
-            raise first
-
-    def _take_one(self, piece: Piece, payload: memoryview) -> None:
         try:
             received = self._receiving.take(piece, payload)
         except (BufferError, MemoryError) as error:
@@ -290,15 +277,11 @@ class Wire:
             if self._on_refuse is not None:
                 self._on_refuse(why)
             return
-        if received is None:
-            return
-        for each in received:
-            self.tensors[each.name] = each.tensor
-        try:
+        with ExitStack() as news:  # also if that is lost: then the piece comes again
+            for each in reversed(received):
+                self.tensors[each.name] = each.tensor
+                news.callback(self._arrived, each)
             self._post(Ack(piece.id, piece.version, piece.first, piece.last))
-        finally:  # also if that is lost: then the piece comes again
-            for each in received:
-                self._arrived(each)
 
     def _arrived(self, received: Received) -> None:
         is_there = self.tensors.get(received.name) is received.tensor

@@ -7,10 +7,14 @@ from dlpack_web import Tensor, empty
 from dlpack_web.internal import memory_of
 
 from .frame import Piece, nbytes_of
+from .spans import Spans
 
-# Tensors that a peer may make us keep, numbers of tensors that it may skip, and pieces that
-# may come before their turn.
-_MOST_TENSORS, _MOST_GAPS, _MOST_EARLY = 8192, 16384, 1024
+# Versions of a tensor that may be incomplete at once: senders wait, receivers refuse
+# more.
+MOST_VERSIONS = 1024
+# Tensors that a peer may make us keep, gaps among those that it freed, and entries about
+# what is incomplete.
+_MOST_TENSORS, _MOST_GAPS, _MOST_ENTRIES = 8192, 16384, 65536
 
 
 class Received(NamedTuple):
@@ -37,63 +41,83 @@ class Received(NamedTuple):
 
 
 class _Incoming:
-    """A tensor, whose writes are done in order."""
-
     def __init__(self, piece: Piece, nbytes: int, tensor: Tensor) -> None:
         self.identity = (piece.name, piece.dtype, piece.shape)
         self.nbytes = nbytes
         self.tensor = tensor
         self.flat = tensor.reshape(tensor.size)
-        # The write in progress: its version, its bytes if they are known, and up to where
-        # they have come; -1: none has.
-        self.version = 1
-        self.range: tuple[int, int] | None = (0, nbytes)
-        self.at = -1
+        self.written = Spans()  # by byte
+        self.filled = 0  # up to here each byte was written
+        # Versions that are complete, while others bytes were never written.
+        self.early: list[Received] = []
+        self.settled = 0  # all versions up to this one are complete
+        self.done: set[int] = set()  # later ones that are complete
+        # What incomplete versions write: begin, end, and up to where they have.
+        self.pending: dict[int, tuple[int, int, int]] = {}
 
     @property
     def name(self) -> str:
         return self.identity[0]
 
-    def check(self, piece: Piece) -> None:
-        """BufferError for a piece of another tensor, or of another write with its version."""
-        if self.identity != (piece.name, piece.dtype, piece.shape):
-            name, dtype, shape = self.identity
-            is_of = f"{name!r:.200}, {dtype}{list(shape)}"
-            _refuse(piece, f"id {piece.id} is of {is_of}, for ever")
-        if piece.version == self.version and self.range is not None:
-            begin, end = self.range
-            if (begin, end) != (piece.begin, piece.end):
-                _refuse(piece, f"version {piece.version} writes {begin} to {end}")
+    @property
+    def entries(self) -> int:
+        more = len(self.done) + len(self.pending) + len(self.early)
+        return len(self.written) + more
 
-    def is_repeat(self, piece: Piece) -> bool:
-        if piece.version == self.version:
-            return piece.last <= self.at
-        return piece.version < self.version
-
-    def is_due(self, piece: Piece) -> bool:
-        """Whether all that was sent before it has come."""
-        start = max(self.at, piece.begin)
-        return (piece.version, piece.first) <= (self.version, start)
+    def is_complete(self, version: int) -> bool:
+        return version <= self.settled or version in self.done
 
     def write(self, piece: Piece, payload: memoryview) -> None:
-        if self.flat.device.is_host:
-            memory_of(self.flat)[piece.first : piece.last] = payload
+        lower = self.written.below(piece.first, piece.last, piece.version)
+        if not lower:
             return
+        is_host = self.flat.device.is_host
+        memory = memory_of(self.flat) if is_host else None
+        for begin, end in lower:
+            source = payload[begin - piece.first : end - piece.first]
+            if memory is not None:
+                memory[begin:end] = source
+            else:
+                self._upload(begin, end, source)
+
+    def _upload(self, begin: int, end: int, source: memoryview) -> None:
         step = self.flat.itemsize
-        part = self.flat[piece.first // step : piece.last // step]
+        part = self.flat[begin // step : end // step]
         with part, empty(part.shape, part.dtype) as landing:
-            memory_of(landing)[:] = payload
+            memory_of(landing)[:] = source
             part.write(landing)
 
-    def enter(self, piece: Piece) -> list[Received]:
-        """The write that is complete with a piece, if one is."""
+    def complete(self, piece: Piece) -> list[Received]:
+        """Enters the piece. The versions that are complete with it, as soon as all bytes
+        of the tensor were written."""
         version, begin, end = piece.version, piece.begin, piece.end
-        # One statement each: an interrupt comes before all of it, or after.
-        if piece.last < end:
-            self.range, self.at = (begin, end), piece.last
-            return []
-        self.version, self.range, self.at = version + 1, None, -1
-        return [Received(piece.name, piece.id, version, begin, end, self.tensor)]
+        self.written.mark(piece.first, piece.last, version)
+        _, _, at = self.pending.get(version, (begin, end, begin))
+        at = self.written.reach(at, version)
+        if at < end:
+            self.pending[version] = begin, end, at
+        else:
+            self.pending.pop(version, None)
+            self._settle(version)
+            self.early.append(
+                Received(piece.name, piece.id, version, begin, end, self.tensor)
+            )
+        if self.filled < self.nbytes:
+            self.filled = self.written.reach(self.filled, 1)
+            if self.filled < self.nbytes:
+                return []
+        if self.pending or self.done:
+            self.written.forget(self.settled)
+        else:
+            self.written.clear()
+        received, self.early = self.early, []
+        return received
+
+    def _settle(self, version: int) -> None:
+        self.done.add(version)
+        while self.settled + 1 in self.done:
+            self.settled += 1
+            self.done.remove(self.settled)
 
     def release(self) -> None:
         self.flat.release()
@@ -101,46 +125,41 @@ class _Incoming:
 
 
 class Receiving:
-    """Tensors by id. A piece that is refused (BufferError) changes nothing. window: bytes
-    that the other side may send before they are acknowledged."""
+    """Tensors by id. A piece that is refused (BufferError) changes nothing."""
 
-    def __init__(self, limit: int, window: int, device: str | tuple[int, int]) -> None:
-        self._limit, self._window = limit, window
+    def __init__(self, limit: int, device: str | tuple[int, int]) -> None:
+        self._limit = limit
         # Makes the Tensor that a piece's elements go to.
         self.make: Callable[[Piece], Tensor] = lambda piece: empty(
             piece.shape, piece.dtype, device=device
         )
         self._ids: dict[int, _Incoming] = {}
-        self.clear()
-
-    def clear(self) -> None:
-        ids, self._ids = self._ids, {}
         # Of each name: the ids in use, and the latest that is complete.
         self._named: dict[str, set[int]] = {}
         self._latest: dict[str, int] = {}
-        # The highest id, and those below it that have not come. The rest was freed.
-        self._last = -1
-        self._skipped: set[int] = set()
-        # What came before its turn, by id, version and first byte.
-        self._early: dict[tuple[int, int, int], tuple[Piece, memoryview]] = {}
+        self._freed = Spans()
         self._held = 0
-        for incoming in ids.values():
-            incoming.release()
+        self._entries = 0
 
-    def take(self, piece: Piece, payload: memoryview) -> list[Received] | None:
-        """Takes a piece; gives the write that is complete with it. None: it is kept until
-        those before it have come."""
-        id, existing = piece.id, self._ids.get(piece.id)
-        is_freed = existing is None and id <= self._last and id not in self._skipped
-        if is_freed or id < self._latest.get(piece.name, 0):
+    def take(self, piece: Piece, payload: memoryview) -> list[Received]:
+        """Takes a piece; gives what is complete now."""
+        id, version = piece.id, piece.version
+        if self._is_freed(id) or id < self._latest.get(piece.name, 0):
             return []
-        incoming = existing or self._make(piece)
-        try:
-            incoming.check(piece)
-            if incoming.is_repeat(piece):
+        existing = self._ids.get(id)
+        if existing is not None:
+            _check_same(existing, piece)
+            if existing.is_complete(version):
                 return []
-            is_due = incoming.is_due(piece)
-            (incoming.write if is_due else self._keep)(piece, payload)
+            begin, end, _ = existing.pending.get(version, (piece.begin, piece.end, 0))
+            if (begin, end) != (piece.begin, piece.end):
+                _refuse(piece, f"version {version} writes {begin} to {end}")
+        settled = 0 if existing is None else existing.settled
+        if version > settled + MOST_VERSIONS or self._entries >= _MOST_ENTRIES:
+            _refuse(piece, "too many writes of it are incomplete")
+        incoming = self._make(piece) if existing is None else existing
+        try:
+            incoming.write(piece, payload)
         except BaseException:
             if existing is None:
                 incoming.release()
@@ -149,25 +168,18 @@ class Receiving:
             self._named.setdefault(piece.name, set()).add(id)
             self._ids[id] = incoming
             self._held += incoming.nbytes
-            self._count(id)
-        if not is_due:
-            return None
-        received = incoming.enter(piece)
+        self._entries -= incoming.entries
+        received = incoming.complete(piece)
+        self._entries += incoming.entries
         if received:
             self._replace(piece.name, id)
         return received
 
-    def following(self, id: int) -> tuple[Piece, memoryview] | None:
-        """A piece of a tensor that was kept, and whose turn has come; it is taken next."""
-        incoming = self._ids.get(id)
-        for key, (piece, _) in self._early.items():
-            if incoming is not None and piece.id == id and incoming.is_due(piece):
-                return self._early.pop(key)
-        return None
-
     def free(self, id: int) -> str | None:
         """Forgets a tensor for ever; its name if there was one."""
-        self._check_number(id)
+        is_gap = not any(map(self._is_freed, (id - 1, id, id + 1)))
+        if is_gap and len(self._freed) >= _MOST_GAPS:
+            raise BufferError("too many tensors are freed out of order")
         incoming = self._ids.get(id)
         self._drop(id)
         return None if incoming is None else incoming.name
@@ -177,25 +189,18 @@ class Receiving:
         next piece is that of another tensor."""
         for id, incoming in [*self._ids.items()]:
             if incoming.name == name:
-                self._skipped.add(id)
                 self._remove(id)
 
-    def _check_number(self, id: int) -> None:
-        if len(self._skipped) + id - self._last > _MOST_GAPS + 1:
-            raise BufferError(f"too many tensors before number {id} have not come")
+    def clear(self) -> None:
+        ids, self._ids = self._ids, {}
+        self._named, self._latest = {}, {}
+        self._held = self._entries = 0
+        self._freed = Spans()
+        for incoming in ids.values():
+            incoming.release()
 
-    def _count(self, id: int) -> None:
-        """An id has come; those below it may come later."""
-        self._skipped.update(range(self._last + 1, id))
-        self._last = max(self._last, id)
-        self._skipped.discard(id)
-
-    def _keep(self, piece: Piece, payload: memoryview) -> None:
-        key = piece.id, piece.version, piece.first
-        kept = sum(len(elements) for _, elements in self._early.values())
-        if len(self._early) >= _MOST_EARLY or kept + len(payload) > self._window:
-            _refuse(piece, "too much that was sent before it has not come")
-        self._early[key] = piece, memoryview(bytes(payload))
+    def _is_freed(self, id: int) -> bool:
+        return self._freed.reach(id, 1) > id
 
     def _replace(self, name: str, id: int) -> None:
         """A tensor that is complete takes the place of earlier ones of its name."""
@@ -206,7 +211,7 @@ class Receiving:
             self._drop(earlier)
 
     def _drop(self, id: int) -> None:
-        self._count(id)
+        self._freed.mark(id, id + 1, 1)
         self._remove(id)
 
     def _remove(self, id: int) -> None:
@@ -214,8 +219,7 @@ class Receiving:
         if incoming is None:
             return
         self._held -= incoming.nbytes
-        for key in [each for each in self._early if each[0] == id]:
-            self._early.pop(key, None)
+        self._entries -= incoming.entries
         name = incoming.name
         named = self._named.get(name, set())
         named.discard(id)
@@ -234,10 +238,16 @@ class Receiving:
                 f"it takes {nbytes} bytes, and {left} of the limit of {self._limit} are "
                 "left: the receiver's option limit changes it",
             )
-        if len(self._ids) >= _MOST_TENSORS:
+        if len(self._ids) >= _MOST_TENSORS or len(self._freed) >= _MOST_GAPS:
             _refuse(piece, f"there are {_MOST_TENSORS} already")
-        self._check_number(piece.id)
         return _Incoming(piece, nbytes, self.make(piece))
+
+
+def _check_same(existing: _Incoming, piece: Piece) -> None:
+    if existing.identity != (piece.name, piece.dtype, piece.shape):
+        name, dtype, shape = existing.identity
+        is_of = f"{name!r:.200}, {dtype}{list(shape)}"
+        _refuse(piece, f"id {piece.id} is of {is_of}, for ever")
 
 
 def _refuse(piece: Piece, why: str) -> NoReturn:

@@ -16,6 +16,7 @@ from dlpack_web import Tensor, from_dlpack
 from dlpack_web.internal import tag_of
 
 from .frame import Ack, Body, Free, Hello, Piece, Refuse, check_name
+from .receiving import MOST_VERSIONS
 from .source import Source, source_of
 
 # Frames that are not acknowledged, at most.
@@ -47,6 +48,7 @@ class RemoteTensor:
         self.dtype = tensor.dtype
         self.shape = tensor.shape
         self._version = 0
+        self._open: dict[int, None] = {}  # versions in progress, the oldest first
         self._ended: BufferError | None = None
         self.ready: Sent
 
@@ -124,6 +126,7 @@ class _Write:
         elif not self.sent.done():
             self.sent.set_result(None)
         self.source.release()
+        self.remote._open.pop(self.version, None)
 
 
 @dataclass(eq=False, slots=True)
@@ -188,6 +191,7 @@ class Sending:
     def add(self, write: _Write) -> None:
         """An exception, such as the channel's, ends the tensor."""
         try:
+            write.remote._open[write.version] = None
             self._queue.append(write)
             self._pump()
         except BaseException:
@@ -246,8 +250,7 @@ class Sending:
 
     def refused(self, refuse: Refuse) -> None:
         remote = self._remotes.get(refuse.id)
-        sent = any(key[:2] == (refuse.id, refuse.version) for key in self._flights)
-        if remote is not None and sent:
+        if remote is not None and refuse.version in remote._open:
             self.end(remote, BufferError(f"the other side: {refuse.message}"))
 
     def end(self, remote: RemoteTensor, error: BufferError) -> None:
@@ -270,7 +273,6 @@ class Sending:
     def reset(self, error: BufferError) -> None:
         """Ends all: the other side, or this one, is gone."""
         self._credit = None
-        self._ids = 0
         for remote in self._remotes.values():
             remote._ended = error
         self._remotes.clear()
@@ -329,6 +331,8 @@ class Sending:
             last = min(write.end, (first // size + 1) * size)
             full = self._bytes + last - first > credit.window
             if self._flights and (full or len(self._flights) >= _MOST_FLYING):
+                return
+            if version >= next(iter(remote._open)) + MOST_VERSIONS:
                 return
             flight = _Flight(remote, version, first, last, write)
             self._flights[flight.key] = flight  # the first step: see `mend`

@@ -221,12 +221,12 @@ def test_writes_of_parts_are_no_elements_of_the_rest():
 
     async def ask():
         task = await world.ask()
-        world.piece(0, 8, 5, version=1, end=8)  # refused
+        world.piece(0, 8, 5, version=1, end=8)
         world.piece(56, 64, 5, version=2, begin=56)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not task.done()
-        world.piece(0, 64, 6, version=1)
+        world.piece(0, 64, 6, version=3)
         return await task
 
     assert asyncio.run(ask()).tolist() == [6] * 64
