@@ -46,15 +46,14 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
 $(VECTORS): tests/files/make_vectors.py tests/files/views.py | $(VENV)
 	@$(PYTHON) $< $@
 
-# A module without Python, which shares tensors by the exchange protocol alone.
+# A module without Python, whose tensors are dlpack-web's in JavaScript.
 $(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h wasm/generated.h
 	@tools/need.sh emcc
 	echo "[build] example module in C"
 	mkdir -p $(@D)
 	PATH=$$PATH$${EMSDK:+:$$EMSDK/upstream/emscripten} emcc $(filter %.c,$^) -o $@ \
 	  -Iwasm -std=c11 -O2 -Wall -Wextra -Wconversion -Werror --no-entry -sSTANDALONE_WASM \
-	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=8MB -sMAXIMUM_MEMORY=64MB \
-	  -sERROR_ON_UNDEFINED_SYMBOLS=0 -sWARN_ON_UNDEFINED_SYMBOLS=0 # let_go is imported
+	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=8MB -sMAXIMUM_MEMORY=64MB
 
 $(BRIDGE): $(TS_FILES) $(NPM) tools/bundle_bridge.mjs
 	@echo "[build] JavaScript for the wheel"

@@ -9,14 +9,12 @@
 static int32_t live; /* tensors whose deleter was not called */
 
 static void delete_tensor(DLManagedTensorVersioned *self) {
-  uint32_t hold = (uint32_t)(uintptr_t)self->manager_ctx;
-  if (hold != 0) dlpack_web_let_go(hold);
   live--;
   free(self);
 }
 
 /* One block: the struct, shape, strides, and elements from a multiple of 16 on. */
-DLManagedTensorVersioned *dlpack_web_new(int32_t ndim, uint32_t bytes, uint32_t hold) {
+DLManagedTensorVersioned *dlpack_web_new(int32_t ndim, uint32_t bytes) {
   if (ndim < 0 || ndim > 64 || bytes > UINT32_MAX - 4096) return NULL;
   uint32_t head = (sizeof(DLManagedTensorVersioned) + (uint32_t)ndim * 16 + 15) & ~15u;
   uint32_t whole = head + ((bytes + 15) & ~15u);
@@ -25,7 +23,6 @@ DLManagedTensorVersioned *dlpack_web_new(int32_t ndim, uint32_t bytes, uint32_t 
   memset(block, 0, whole);
   DLManagedTensorVersioned *tensor = (void *)block;
   tensor->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-  tensor->manager_ctx = (void *)(uintptr_t)hold;
   tensor->deleter = delete_tensor;
   tensor->dl_tensor.data = block + head;
   tensor->dl_tensor.device.device_type = kDLCPU;
@@ -47,7 +44,7 @@ DLPACK_WEB_EXPORT(picture)
 DLManagedTensorVersioned *picture(uint32_t height, uint32_t width) {
   uint64_t pitch = ((uint64_t)width + 15) / 16 * 16;
   if (pitch * height > UINT32_MAX / 2) return NULL;
-  DLManagedTensorVersioned *made = dlpack_web_new(2, (uint32_t)pitch * height, 0);
+  DLManagedTensorVersioned *made = dlpack_web_new(2, (uint32_t)pitch * height);
   if (made == NULL) return NULL;
   DLTensor *tensor = &made->dl_tensor;
   tensor->dtype = (DLDataType){kDLUInt, 8, 1};

@@ -4,13 +4,13 @@
 import { load as loadExample } from "/example/example.mjs";
 import { fromArrow, toArrow } from "/js/adapters/arrow.js";
 import { fromMat, toMat } from "/js/adapters/opencv.js";
-import { fit, take } from "/js/exchange/index.js";
+import { fit } from "/js/exchange/index.js";
+import { Tensor } from "/js/index.js";
 import * as arrow from "/libraries/arrow.mjs";
 import * as duckdb from "/libraries/duckdb.mjs";
 
 export const [ROWS, COLS] = [32, 64];
 export const COUNT = ROWS * COLS; // what DuckDB has in one chunk of a result
-const FLOAT32 = { code: 2, bits: 32, lanes: 1 };
 const BIG = 48 << 20;
 
 let promise;
@@ -216,22 +216,21 @@ class C {
   static async load() {
     const response = await fetch("/example-built/example.wasm");
     const made = new C();
-    made.c = await loadExample(await response.arrayBuffer());
+    made.c = await loadExample(await response.arrayBuffer(), Tensor);
     return made;
   }
 
   memory = () => this.c.memory.buffer;
 
   make(_, first) {
-    const made = this.c.Tensor.empty(FLOAT32, [ROWS, COLS]);
-    new Float32Array(this.memory(), made.ptr, COUNT).set(numbers(first));
-    const tensor = take(made);
-    made.release();
-    return tensor;
+    const host = Tensor.fromTypedArray(numbers(first), { shape: [ROWS, COLS] });
+    const made = this.c.copy(host);
+    host.release();
+    return made;
   }
 
   async receive(tensor) {
-    const made = this.c.fromExchange(tensor);
+    const made = this.c.copy(tensor);
     return { sum: () => this.c.sum(made), release: () => made.release() };
   }
 

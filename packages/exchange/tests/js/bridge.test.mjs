@@ -1,13 +1,12 @@
-// The bridge's producers and consumers by the suite: its tensors and take() on a GPU that is all arrays, its
-// example module in C, and Mats of OpenCV.js.
+// The bridge's producers and consumers by the suite: its tensors and take() on a GPU that is all arrays, memory of a
+// module in C, and Mats of OpenCV.js.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { install } from "../../../../js/dist/adapters/opencv.js";
-import { dtypeNamed } from "../../../../js/dist/core/dtype.js";
 import { EXCHANGE } from "../../../../js/dist/exchange/index.js";
-import { liveTensors, Tensor } from "../../../../js/dist/index.js";
+import { Tensor } from "../../../../js/dist/index.js";
 import { device } from "../../../../tests/js/array_device.mjs";
 import { load } from "../../../../wasm/example/example.mjs";
 import { conformance, consumerConformance } from "../../js/dist/index.js";
@@ -49,19 +48,22 @@ test("this library's tensors and take() break no rule on a GPU", async (context)
   for (const id of ["S9", "E3", "E4", "O6", "O7", "N1"]) assert.ok(taken.includes(id), id);
 });
 
-/** Rules that a module without threads, GPU and padding has nothing to do with; F13 is not counted. */
+/** Rules that memory without threads, GPU and padding has nothing to do with; F13 is not counted. */
 const NOT_OURS = ["D1", "E1", "E2", "E4", "F13", "M3", "O5", "S3", "S6", "T1"];
 
-test("the module in C breaks no rule", async () => {
-  const c = await load(source);
+test("tensors over the memory of a module in C break no rule", async () => {
+  const c = await load(source, Tensor);
   const tensors = [];
   const make = ({ dtype, shape, bytes }) => {
-    const { packed } = dtypeNamed(dtype);
-    const [code, bits, lanes] = [packed & 255, (packed >>> 8) & 255, packed >>> 16];
-    const tensor = c.Tensor.empty({ code, bits, lanes }, shape);
-    new Uint8Array(c.memory.buffer, tensor.ptr, bytes.length).set(bytes);
+    const host = Tensor.fromTypedArray(bytes, { dtype, shape });
+    const tensor = c.copy(host);
+    host.release();
     tensors.push(tensor);
-    return Object.assign(tensor, { grow: () => c.memory.grow(1) });
+    return {
+      [EXCHANGE]: (request) => tensor[EXCHANGE](request),
+      release: () => tensor.release(),
+      grow: () => c.memory.grow(1),
+    };
   };
   const { ok, rules } = await conformance({ make });
   assert.ok(ok, JSON.stringify(rules.filter((rule) => !rule.ok)));
@@ -72,27 +74,6 @@ test("the module in C breaks no rule", async () => {
   );
   for (const tensor of tensors) tensor.release();
   assert.equal(c.liveTensors(), 0);
-});
-
-test("fromExchange of the module in C breaks no rule", async (context) => {
-  const c = await load(source);
-  const live = liveTensors();
-  context.mock.method(console, "error", () => {}); // of a release() that throws
-  for (const writes of [false, true]) {
-    const consume = (producer, { copy }) => {
-      const tensor = c.fromExchange(producer, { copy, writes });
-      const { data, capacity, release } = tensor[EXCHANGE]();
-      const bytes = new Uint8Array(c.memory.buffer, data.ptr, capacity).slice();
-      release(false);
-      tensor.release();
-      return bytes;
-    };
-    const { ok, rules } = await consumerConformance({ consume });
-    assert.ok(ok, JSON.stringify(rules.filter((rule) => !rule.ok)));
-    const skipped = rules.filter((rule) => rule.skipped).map(({ id }) => id);
-    assert.deepEqual(skipped, ["F15", "E3", "E4", "N1"]); // of GPUs
-  }
-  assert.deepEqual([c.liveTensors(), liveTensors()], [0, live]);
 });
 
 /** OpenCV's numbers of the dtypes that DLPack has, too. */
