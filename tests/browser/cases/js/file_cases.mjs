@@ -60,7 +60,7 @@ export async function a_connection_that_breaks(context) {
   const changing = made("new.npy", { count, cut: 700_001, etag: "new", run: Math.random() });
   const { buffers } = statsOf(context);
   await throws(() => open(changing, { device }), "UnsupportedError", /changed while it was read/);
-  const slow = made("s.npy", { count, cut: 300_001, times: 100, run: Math.random() });
+  const slow = made("s.npy", { count, cut: 900_001, times: 100, run: Math.random() });
   // Each answer gets on, though a browser may drop what came just before the connection broke.
   const whole = await open(slow, { device, retries: 20 });
   await counts(whole);
