@@ -30,14 +30,20 @@ export async function load(source, Tensor) {
       Array.from({ length: word(36) }, (_, i) => Number(view.getBigInt64(at + 8 * i, true)));
     const numbers = word(40);
     const ptr = word(24) + word(56); // of byte_offset the low half
-    return Tensor.fromMemory(memory, ptr, {
-      dtype: dtype ?? `${KINDS[numbers & 255]}${(numbers >>> 8) & 255}`,
-      shape: list(word(44)),
-      strides: word(48) === 0 ? undefined : list(word(48)), // DLPack before 1.2
-      readOnly: (word(16) & READ_ONLY) !== 0,
-      padded: (word(16) & PADDED) !== 0,
-      release: () => exports.dlpack_web_delete(address),
-    });
+    const end = () => exports.dlpack_web_delete(address);
+    try {
+      return Tensor.fromMemory(memory, ptr, {
+        dtype: dtype ?? `${KINDS[numbers & 255]}${(numbers >>> 8) & 255}`,
+        shape: list(word(44)),
+        strides: word(48) === 0 ? undefined : list(word(48)), // DLPack before 1.2
+        readOnly: (word(16) & READ_ONLY) !== 0,
+        padded: (word(16) & PADDED) !== 0,
+        release: end,
+      });
+    } catch (error) {
+      end();
+      throw error;
+    }
   }
 
   /** The address of a new struct in C: with zeros in `nbytes` of fresh memory, or over the bytes at `ptr`. */
@@ -65,8 +71,13 @@ export async function load(source, Tensor) {
       release();
       const packed = { dtype, shape, strides: null, flags: flags & PADDED };
       const made = tensorAt(describe(packed, { nbytes: tensor.nbytes }), tensor.dtype);
-      made.write(tensor);
-      return made;
+      try {
+        made.write(tensor);
+        return made;
+      } catch (error) {
+        made.release();
+        throw error;
+      }
     } finally {
       tensor.release();
     }

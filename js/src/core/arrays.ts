@@ -140,7 +140,7 @@ export function fromTypedArray(
   const storage = new ArrayStorage(array, lent?.release);
   const { readOnly = false } = lent ?? {};
   const made = new ManagedTensor(storage, 1, start, type, shape, strides, CPU_DEVICE, readOnly);
-  if (whole && classOf(array) === type.View.name) {
+  if (whole && !lent && classOf(array) === type.View.name) {
     made.view = array as TypedArray;
     made.count = array.length;
   }

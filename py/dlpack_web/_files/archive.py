@@ -62,10 +62,11 @@ class Archive:
         start, info = self._starts[entry.name], self._infos[entry.name]
         whole = start, info.file_size - start
         if not self.deflates(entry) and (entry.start, entry.nbytes) != whole:
-            # Its CRC is that of all elements: parts are read alone.
-            moved = entry._replace(start=self._check(info, what) + entry.start)
-            with self.file.reading(moved) as found:
-                yield found
+            # Its CRC is that of all elements: parts are read alone, once zipfile has compared names.
+            with self._member(entry.name, what):
+                moved = entry._replace(start=self._check(info, what) + entry.start)
+                with self.file.reading(moved) as found:
+                    yield found
             return
         with self._member(entry.name, what) as member:
             member.read(start)

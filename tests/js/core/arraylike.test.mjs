@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { format, inspect } from "node:util";
+import { fromTypedArray } from "../../../js/dist/core/arrays.js";
 import { watchForWholeBuffers } from "../../../js/dist/core/watch.js";
 import { Tensor } from "../../../js/dist/index.js";
 import { fakeBuffer, fakeDevice } from "../fake_device.mjs";
@@ -254,6 +255,9 @@ test("in debug mode, who takes .buffer of a view for its elements is warned, onc
   const many = new Float32Array(100);
   const before = Tensor.fromTypedArray(many);
   const early = before.slice([0, 4]);
+  const part = many.subarray(0, 4);
+  const lent = new Tensor(fromTypedArray(part, {}, undefined, { release() {}, readOnly: true }));
+  assert.notEqual(lent.data, part, "a view that is watched, not the library's array");
   const unwatched = early.data;
   watchForWholeBuffers();
   watchForWholeBuffers();
@@ -294,6 +298,6 @@ test("in debug mode, who takes .buffer of a view for its elements is warned, onc
   assert.equal(warned.mock.callCount(), 1);
   const [message] = warned.mock.calls[0].arguments;
   assert.match(message, /400 bytes, of which 16 .*tensor\.copy\(\)[\s\S]*asGifencDoes/);
-  for (const each of [before, early, over, square, turned, packed, moving, ...views])
+  for (const each of [before, early, lent, over, square, turned, packed, moving, ...views])
     each.release();
 });

@@ -237,6 +237,21 @@ def test_a_compressed_array_is_checked_to_its_end():
         run(opened(bytes(broken)).get_slice("w")[7:9].load())
 
 
+def test_a_part_of_a_stored_array_is_of_that_array():
+    """An archive of the same size has taken the place of the one that was opened."""
+    first, other = ({name: np.full(4, at, "u1") for at, name in enumerate(s)} for s in ("ab", "ba"))
+    data = bytearray(archive_of(first))
+    file = opened(data)
+    data[:] = archive_of(other)
+    with pytest.raises(BufferError, match="b.npy"):
+        run(file.get_slice("a")[0:2].load())
+    data[:] = archive_of(first)
+    assert loaded(file.get_slice("a")[0:2]).tolist() == [0, 0]
+    data[:4] = b"XXXX"
+    with pytest.raises(BufferError, match="magic"):
+        run(file.get_slice("a")[0:2].load())
+
+
 @pytest.mark.parametrize("seed", range(120))
 def test_random_parts_are_what_an_index_of_the_whole_gives(seed, tmp_path, monkeypatch):
     chance = random.Random(seed)

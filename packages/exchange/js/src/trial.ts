@@ -238,12 +238,14 @@ export class Trial {
 
 /** The error of a request; undefined if it is answered, and the answer was released. */
 export async function refusalOf(ask: () => unknown): Promise<unknown> {
+  let answer: unknown;
   try {
-    (Object(await ask()) as Partial<Held>).release?.();
-    return undefined;
+    answer = await ask();
   } catch (error) {
     return error;
   }
+  (Object(answer) as Partial<Held>).release?.();
+  return undefined;
 }
 
 /** The promise of the method of M3. */

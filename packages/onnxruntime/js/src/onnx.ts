@@ -51,7 +51,7 @@ export function integersOf(bytes: Uint8Array): bigint[] {
   const found: bigint[] = [];
   let [number, shift] = [0n, 0n];
   for (const byte of bytes) {
-    number |= BigInt(byte & 127) << shift;
+    if (shift < 64n) number |= BigInt(byte & 127) << shift; // or one without end would grow for ever
     shift += 7n;
     if (byte < 128) {
       found.push(BigInt.asIntN(64, number));
