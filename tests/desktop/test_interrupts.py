@@ -1,6 +1,6 @@
 """Interrupts on the desktop: wherever one comes, no tensor and no buffer under one is left.
 
-About 100 places of each, because a kernel takes minutes; WHOLE=1 takes all.
+About 30 places of each, because a kernel takes minutes; WHOLE=1 takes all.
 """
 
 import gc
@@ -84,7 +84,7 @@ def test_interrupted_anywhere(operation):
     with Interrupt(0) as places:
         operation()
     assert places.count > 5
-    step = 1 if os.environ.get("WHOLE") else places.count // 100 + 1
+    step = 1 if os.environ.get("WHOLE") else places.count // 30 + 1
     for at in range(1, places.count + 1, step):
         with pytest.raises(KeyboardInterrupt), Interrupt(at):
             operation()
