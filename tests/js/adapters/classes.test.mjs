@@ -125,6 +125,7 @@ test("tfjs, webgpu: complex numbers are read whole after toTfjs(), too", async (
   const gpu = fakeDevice();
   const { createBuffer } = gpu;
   gpu.createBuffer = (it) => Object.setPrototypeOf(createBuffer(it), GPUBuffer.prototype);
+  if (tf.findBackendFactory("webgpu")) tf.removeBackend("webgpu"); // of Deno's own GPU
   tf.registerBackend("webgpu", () => new WebGPUBackend(gpu, {}));
   assert.equal(await tf.setBackend("webgpu"), true);
   const x = Tensor.fromTypedArray(Float32Array.of(1, 2));
