@@ -27,6 +27,6 @@ export const HELP: Record<string, string> = {
   "\\breturn\\b[^\\n]*\\n(?!line)|\\n(?!line)[^\\n]*.return. expression":
     "formulas have no return: set the output, y = 2 * x (of map and reduce, write the value alone)",
   "\\b(?:and|or|not|True|False)\\b": "WGSL has && || ! true false",
-  "(?:^|[ ;{])(\\w+) *=[^=\\n][^\\n]*\\n+[^\\n]*(?:unresolved \\w+|identifier:) .?\\1\\b":
+  "(?:^|[ ;{])(\\w+) *=[^=\\n][^\\n]*\\n(?:[^\\n]*\\n)?[^\\n]*(?:unresolved \\w+|identifier:) .?\\1\\b":
     "declare a new name: write let z = 2 * x, or var z if it changes",
 };

@@ -33,5 +33,5 @@ HELP = {
     "\\bf(?:abs|max|min|mod)f?\\b|\\b(?:abs|pow|exp|log|sqrt|sin|cos|tan|tanh|floor|ceil|max|min)f\\b": "write abs(x), max(x, y), min(x, y), x % y: functions of WGSL take every type",
     "\\breturn\\b[^\\n]*\\n(?!line)|\\n(?!line)[^\\n]*.return. expression": "formulas have no return: set the output, y = 2 * x (of map and reduce, write the value alone)",
     "\\b(?:and|or|not|True|False)\\b": "WGSL has && || ! true false",
-    "(?:^|[ ;{])(\\w+) *=[^=\\n][^\\n]*\\n+[^\\n]*(?:unresolved \\w+|identifier:) .?\\1\\b": "declare a new name: write let z = 2 * x, or var z if it changes",
+    "(?:^|[ ;{])(\\w+) *=[^=\\n][^\\n]*\\n(?:[^\\n]*\\n)?[^\\n]*(?:unresolved \\w+|identifier:) .?\\1\\b": "declare a new name: write let z = 2 * x, or var z if it changes",
 }
