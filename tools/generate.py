@@ -360,8 +360,8 @@ def message(name: str, text: str, in_python: bool) -> str:
         return f"export const {name} = ({values}): string => `{text}`;"
     for javascript, python in WORDS.items():
         text = re.sub(javascript, python, text)
-    for number, each in enumerate(names):
-        text = text.replace(f"${{{each}}}", f"{{{number}}}")
+    numbers = {each: f"{{{number}}}" for number, each in enumerate(names)}
+    text = re.sub(r"\${(\w+)}|[{}]", lambda it: numbers.get(it[1], 2 * it[0]), text)
     return f"{name} = {text!r}.format"
 
 

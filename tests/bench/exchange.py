@@ -81,7 +81,7 @@ def verify(source, names):
 
 
 def figures(way, seconds):
-    """What a row tells of the samples of a way."""
+    """The median and quartiles of a way's samples, in seconds, as a row of results."""
     low, median, high = statistics.quantiles(seconds, method="inclusive")
     row = {"way": way, "median_ms": 1e3 * median, "iqr_ms": 1e3 * (high - low)}
     return row | {"n": len(seconds), "verified": True}

@@ -232,7 +232,7 @@ suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 	$(RUN_$*)
 	echo "[suite] $*: $$(($$(date +%s) - begun)) s" | tee build/suites/$*.txt
 
-# Their inputs, then the suites, two at a time or $(3), the longest first.
+# Their inputs, then the suites, the longest first: $(3) at a time, default 2, as software GPUs use both cores.
 in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
   && $(MAKE) --no-print-directory $(2) -j$(or $(3),2) --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := js native packages

@@ -380,7 +380,7 @@ async function make_invalid(world, r) {
   }
   world.spoilt += spoilt;
   const errors = { must: spoilt > 0 ? ["DeviceError"] : [] };
-  // An error scope watches large ones, whose errors are told if nobody reads.
+  // The library reports the error of a large buffer, which an error scope watches, if nobody reads it.
   if (size > 1 << 16 || r.oneIn(2))
     await world.attempt("reading what is invalid", () => made.read(), errors);
   made.release();

@@ -200,7 +200,7 @@ export class World {
   bad = new Map();
   /** Their devices. */
   badOn = new Map();
-  /** How many buffers could not be made, which devices are told of. */
+  /** How many buffers could not be made: their devices report these errors. */
   spoilt = 0;
   /** How many errors of a fake library's `release` the console has to tell. */
   complaints = 0;

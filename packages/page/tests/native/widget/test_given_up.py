@@ -342,7 +342,6 @@ def test_early_messages_are_few_characters():
         got.extend(orders.receive({"got": 0, "n": number, "do": large}))
     assert got == [large] * 99
     assert not orders._early
-    assert not orders._early
 
 
 @pytest.mark.parametrize("body", [[[]] * 3, {"a": [1, 2.5, None]}, "\ud800", 10**1000])
