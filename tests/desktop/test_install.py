@@ -76,6 +76,7 @@ def test_desktop(tmp_path):
     assert "Requires-Python: >=3.12" in about.read_text()
 
 
+@pytest.mark.skipif("WHOLE" not in os.environ, reason="`make test-all` does it")
 def test_a_driver_from_outside(tmp_path):
     """Over what is installed alone: nothing of the clone is on the path."""
     driver = tmp_path / "driver"

@@ -232,9 +232,9 @@ suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 	$(RUN_$*)
 	echo "[suite] $*: $$(($$(date +%s) - begun)) s" | tee build/suites/$*.txt
 
-# Their inputs, then the suites, the longest first: $(3) at a time, default 2, as software GPUs use both cores.
-in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
-  && $(MAKE) --no-print-directory $(2) -j$(or $(3),2) --output-sync=target READY=1 $(addprefix suite-,$(1))
+# Their inputs, then the suites, the longest first: two at a time, as software GPUs use both cores.
+in_turn = $(MAKE) --no-print-directory -j4 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
+  && $(MAKE) --no-print-directory $(2) -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := js native packages
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
@@ -244,7 +244,7 @@ IN_ALL := $(filter-out in-pyodide webgpu adapters,$(IN_TEST) $(IN_CI)) firefox l
 
 test:
 	@tools/need.sh cc npm emcc chromium
-	$(call in_turn,$(IN_TEST),,3)
+	$(MAKE) --no-print-directory -j3 --output-sync=target $(addprefix suite-,$(IN_TEST))
 
 .PHONY: test-ci
 test-ci:

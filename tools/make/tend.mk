@@ -2,7 +2,8 @@
 
 .PHONY: check-generated check-c check-python check-js check-sizes
 
-check: check-generated check-c check-python check-js check-sizes
+check:
+	@$(MAKE) --no-print-directory -j3 --output-sync=target check-generated check-c check-python check-js check-sizes
 
 generate: $(VENV) $(NPM)
 	@$(PYTHON) tools/generate.py
