@@ -6,6 +6,7 @@ from typing import Any
 from .. import _core
 from .._backends.calls import recorder
 from .._backends.checks import Key
+from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._tensor.device import default_device
 from .._tensor.tensor import Tensor
@@ -189,7 +190,8 @@ class ElementwiseKernel:
             args.append(float(n))
         groups = formulas.grid(-(-n // PER_INVOCATION))
         kernel = self._kernel(kinds)
-        self._last = self._signature.run(kernel, bound.device, args, groups, key)
+        with named(kernel._names):
+            self._last = kernel._run(bound.device, tuple(args), groups, key)
 
     def _source(self, kinds: list[str]) -> formulas.Source:
         signature = self._signature

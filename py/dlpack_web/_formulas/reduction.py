@@ -10,6 +10,7 @@ from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
 from .._backends.checks import Arguments, Counts, Key
+from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._layout.dtype import parse_dtype
 from .._tensor.tensor import Tensor
@@ -276,7 +277,7 @@ class ReductionKernel:
             sizes = owner(bound.device).upload(host, bound.device, _U32)
         _core._uncount(sizes)  # live_tensors() is for those of users
         elements = outputs * chunks * self._lanes
-        return _Pass(self._signature, kernel, groups, elements, sizes)
+        return _Pass(kernel, groups, elements, sizes)
 
     def _kernel(self, kinds: list[str], pass_: str, one_axis: bool = True) -> Kernel:
         key = pass_, one_axis, "" if pass_ == "last" else "".join(kinds)
@@ -300,7 +301,6 @@ def _key(bound: BoundArguments, axes: frozenset[int]) -> _Key:
 class _Pass(NamedTuple):
     """A shader and its sizes, on a device. elements: of the partial results."""
 
-    signature: Signature
     kernel: Kernel
     groups: Counts
     elements: int
@@ -310,7 +310,8 @@ class _Pass(NamedTuple):
         # The options of a call that is cached have its sizes: those of others may be freed.
         args = (*args, self.sizes)
         key = options and (args, *options)
-        return self.signature.run(self.kernel, device, args, self.groups, key)
+        with named(self.kernel._names):
+            return self.kernel._run(device, args, self.groups, key)
 
 
 def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._backends import owner
 from .._backends.calls import recorder
-from .._backends.checks import Counts, Key
 from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._layout.dtype import DType, parse_dtype
@@ -96,18 +95,6 @@ class Signature:
         if found is None:
             found = self.kernels[key] = Kernel._of(source(), self.name)
         return found
-
-    def run(
-        self,
-        kernel: Kernel,
-        device: int,
-        args: Iterable[Any],
-        groups: Counts,
-        key: Key = (),
-    ) -> int:
-        """See `Kernel._run`; errors name the parameters."""
-        with named(kernel._names):
-            return kernel._run(device, tuple(args), groups, key)
 
     def check_device(self, device: int) -> None:
         """BufferError if the shader needs f16, and the device lacks it."""
