@@ -17,18 +17,6 @@ from .tensor import Tensor
 
 CO_OPTIMIZED = 1  # flag of code objects: local variables are not in a dict
 DEPTH = 3  # levels of nested containers that are searched
-DEVICE_FACTS = (
-    "buffers",
-    "bytes",
-    "idleBytes",
-    "created",
-    "reused",
-    "up",
-    "down",
-    "copied",
-    "copies",
-    "taken",
-)
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ class Report:
     def __repr__(self) -> str:
         lines = [self._summary(), *(f"  {row}" for row in self.tensors)]
         for row in self.devices:
-            facts = ", ".join(f"{key} {row[key]}" for key in DEVICE_FACTS)
+            facts = ", ".join(f"{key} {row[key]}" for key in _facts_of(row))
             lines.append(f"  {row['device']}: {facts}")
         return "\n".join(lines)
 
@@ -127,10 +115,14 @@ class Report:
                         for row in self.devices
                     ),
                 ]
-                for key in DEVICE_FACTS
+                for key in _facts_of(self.devices[0])
             ]
             html += _table(["device", *(row["device"] for row in self.devices)], facts)
         return f"{html}</div>"
+
+
+def _facts_of(row: dict[str, Any]) -> list[str]:
+    return [key for key in row if key not in ("device", "lost")]
 
 
 def _table(head: list[str], rows: list[list[Any]]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from conftest import IN_PYODIDE
 
 import dlpack_web as dlw
-from dlpack_web._tensor.inspect import DEVICE_FACTS, Report
+from dlpack_web._tensor.inspect import Report
 
 
 def holders(report):
@@ -42,9 +42,13 @@ def test_tensors_are_found_by_name():
 
 
 def test_counts_of_a_device_are_not_shown_as_bytes():
-    facts = dict.fromkeys(DEVICE_FACTS, 7)
-    html = Report([], 0, 0, [{"device": "d"} | facts])._repr_html_()
+    names = "buffers bytes idleBytes created reused up down copied copies taken"
+    facts = dict.fromkeys(names.split(), 7)
+    report = Report([], 0, 0, [{"device": "d", "lost": None} | facts])
+    assert "lost" not in repr(report)
+    html = report._repr_html_()
     shown = dict(re.findall(r"'>(\w+)</div></td><td><div[^>]*>([^<]*)</div>", html))
+    assert [*shown] == [*facts]
     counts = {"buffers", "created", "reused", "copies", "taken"}
     assert {name for name, text in shown.items() if text == "7"} == counts
     assert {name for name, text in shown.items() if text == "7 B"} == {*facts} - counts
