@@ -5,7 +5,7 @@ import {
   fields,
   flawOfName,
   flawOfStrings,
-  integersOf,
+  integersIn,
   isMessage,
   messagesIn,
   partOf,
@@ -134,19 +134,10 @@ function indicesOf(
     const [data, name] = [...messagesIn(node, 1)].map(textOf);
     const tensor = values.get(data as string);
     if (name === undefined || !tensor || !inputs.some((slot) => slot.name === name)) continue;
-    const extent = dimsOf(tensor)[axisOf(node)];
+    const extent = integersIn(tensor, 1).map(Number)[axisOf(node)];
     if (extent !== undefined) found.set(name, Math.min(extent, found.get(name) ?? extent));
   }
   return found;
-}
-
-/** The extents of a TensorProto, which may be packed into one field. */
-function dimsOf(tensor: Uint8Array): number[] {
-  const dims: number[] = [];
-  for (const [id, value] of fields(tensor)) {
-    if (id === 1) dims.push(...(isMessage(value) ? integersOf(value).map(Number) : [value]));
-  }
-  return dims;
 }
 
 /** The attribute `axis`: 0 if absent; large for a negative one, which is not decoded. */

@@ -3,18 +3,6 @@
  * onnx.proto. Nothing for invalid models, which ORT reports.
  */
 
-/** By the names that Python's `ModelMetadata` has. */
-export interface ModelFacts {
-  producer_name: string;
-  graph_name: string;
-  domain: string;
-  description: string;
-  graph_description: string;
-  /** undefined: the file does not have it. */
-  version: number | undefined;
-  custom_metadata_map: Map<string, string>;
-}
-
 /** A field's number and value, and its own bytes, tag included. */
 export type Field = readonly [id: number, value: number | Uint8Array, whole: Uint8Array];
 
@@ -46,8 +34,18 @@ export function* fields(bytes: Uint8Array): Generator<Field> {
   }
 }
 
-/** The int64 numbers of a packed field. */
-export function integersOf(bytes: Uint8Array): bigint[] {
+/** The int64 numbers of a repeated field, which may be packed. */
+export function integersIn(message: Uint8Array, wanted: number): bigint[] {
+  const found: bigint[] = [];
+  for (const [id, value, whole] of fields(message)) {
+    if (id !== wanted) continue;
+    if (isMessage(value)) found.push(...varints(value));
+    else found.push(...varints(whole).slice(1)); // after the tag
+  }
+  return found;
+}
+
+function varints(bytes: Uint8Array): bigint[] {
   const found: bigint[] = [];
   let [number, shift] = [0n, 0n];
   for (const byte of bytes) {
@@ -105,40 +103,27 @@ export function partOf(message: Uint8Array, wanted: number): Uint8Array {
   return found !== undefined && isMessage(found) ? found : new Uint8Array();
 }
 
-/** The head of a model. */
-export function modelFacts(model: Uint8Array): ModelFacts {
-  const facts: ModelFacts = {
-    producer_name: "",
-    graph_name: "",
-    domain: "",
-    description: "",
-    graph_description: "",
-    version: undefined,
-    custom_metadata_map: new Map(),
+export type ModelFacts = ReturnType<typeof modelFacts>;
+
+/** The head of a model, by the names that Python's `ModelMetadata` has. */
+export function modelFacts(model: Uint8Array) {
+  const graph = partOf(model, 7);
+  const version = fieldOf(model, 5);
+  return {
+    producer_name: textOf(partOf(model, 2)),
+    graph_name: textOf(partOf(graph, 2)),
+    domain: textOf(partOf(model, 4)),
+    description: textOf(partOf(model, 6)),
+    graph_description: textOf(partOf(graph, 10)),
+    /** undefined: the file does not have it. */
+    version: version === undefined ? undefined : Number(version),
+    custom_metadata_map: new Map([...messagesIn(model, 14)].map(pairOf)),
   };
-  for (const [id, value] of fields(model)) {
-    if (id === 2) facts.producer_name = textOf(value);
-    else if (id === 4) facts.domain = textOf(value);
-    else if (id === 5) facts.version = Number(value);
-    else if (id === 6) facts.description = textOf(value);
-    else if (id === 7 && isMessage(value)) {
-      for (const [part, text] of fields(value)) {
-        if (part === 2) facts.graph_name = textOf(text);
-        else if (part === 10) facts.graph_description = textOf(text);
-      }
-    } else if (id === 14 && isMessage(value)) {
-      const [key, text] = pairOf(value);
-      facts.custom_metadata_map.set(key, text);
-    }
-  }
-  return facts;
 }
 
 /** A StringStringEntryProto. */
 function pairOf(entry: Uint8Array): [string, string] {
-  const found: [string, string] = ["", ""];
-  for (const [id, value] of fields(entry)) if (id === 1 || id === 2) found[id - 1] = textOf(value);
-  return found;
+  return [textOf(partOf(entry, 1)), textOf(partOf(entry, 2))];
 }
 
 /**

@@ -2,7 +2,7 @@
 import {
   type Field,
   fields,
-  integersOf,
+  integersIn,
   isMessage,
   isUTF8,
   messagesIn,
@@ -110,18 +110,9 @@ function withIdentity(model: Uint8Array): Uint8Array {
  * strings that are not UTF-8.
  */
 function labelsOf(node: Uint8Array): Labels | undefined {
-  const strings: string[] = [];
-  const integers: bigint[] = [];
-  for (const attribute of messagesIn(node, 5)) {
-    for (const [part, value, whole] of fields(attribute)) {
-      if (part === 9 && isMessage(value)) {
-        if (!isUTF8(value)) return undefined;
-        strings.push(textOf(value));
-      } else if (part === 8) {
-        integers.push(...integersOf(isMessage(value) ? value : whole.subarray(1)));
-      }
-    }
-  }
-  if (strings.length > 0 === integers.length > 0) return undefined;
-  return strings.length > 0 ? strings : integers;
+  const attributes = [...messagesIn(node, 5)];
+  const strings = attributes.flatMap((attribute) => [...messagesIn(attribute, 9)]);
+  const integers = attributes.flatMap((attribute) => integersIn(attribute, 8));
+  if (strings.length > 0 === integers.length > 0 || !strings.every(isUTF8)) return undefined;
+  return strings.length > 0 ? strings.map(textOf) : integers;
 }

@@ -126,8 +126,6 @@ interface Source {
 
 /** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
 export class Session {
-  /** @internal */
-  readonly python: Python;
   /** Resolves when the model is loaded. */
   readonly ready: Promise<void>;
   /** @internal Required inputs, then those with a default value in the model. */
@@ -140,6 +138,7 @@ export class Session {
   #current: any;
   #facts: ModelFacts | undefined;
   #graph: GraphFacts | undefined;
+  /** The labels of outputs that are lists of dicts, and come as a tensor. */
   #zipped = new Map<string, Labels>();
   #gpu: GPUDevice | undefined;
   #released = false;
@@ -152,10 +151,10 @@ export class Session {
 
   constructor(
     readonly ort: Ort,
-    python: Python,
+    /** @internal */
+    readonly python: Python,
     private readonly source: Source,
   ) {
-    this.python = python;
     this.#session = this.#begin();
     this.ready = this.#session.then(() => {});
   }
@@ -166,14 +165,7 @@ export class Session {
   }
 
   /** Facts about the model. */
-  get facts(): {
-    inputs: readonly Slot[];
-    outputs: readonly Slot[];
-    model: ModelFacts | undefined;
-    graph: GraphFacts | undefined;
-    /** The labels of outputs that are lists of dicts, and come as a tensor. */
-    zipped: Map<string, Labels>;
-  } {
+  get facts() {
     return {
       inputs: this.#required(),
       outputs: this.outputs,
@@ -209,13 +201,11 @@ export class Session {
     this.#zipped = zipped;
     const externalData = Object.entries(files).map(([path, data]) => ({ path, data }));
     const create = (locations: object) =>
-      inTurn(this.ort, () => {
-        const wanted = { ...options, ...locations };
-        return createSession(
-          this.ort,
-          model,
-          externalData.length ? { ...wanted, externalData } : wanted,
-        );
+      inTurn(this.ort, async () => {
+        const wanted = { ...options, ...locations, ...(externalData.length && { externalData }) };
+        return (this.ort as any).InferenceSession.create(model, wanted);
+      }).catch((error) => {
+        throw asError(error);
       });
     let made = await create(onGPU ? { preferredOutputLocation: "gpu-buffer" } : {});
     try {
@@ -378,17 +368,16 @@ export class Session {
   /** The hold of a result for Python to take over; with the last result the run ends. */
   take(number: Work, i: number): Handle {
     const run = this.#run(number);
-    const handle = run.take(i);
-    if (run.isTaken) this.#runs.delete(number);
+    const handle = this.python.give(run.values[i] as Tensor);
+    if (run.countTaken()) this.#runs.delete(number);
     return handle;
   }
 
   /** A result of strings, likewise. */
   strings(number: Work, i: number): unknown {
     const run = this.#run(number);
-    const found = run.strings(i);
-    if (run.isTaken) this.#runs.delete(number);
-    return found;
+    if (run.countTaken()) this.#runs.delete(number);
+    return run.values[i];
   }
 
   /** Gives up a run: it writes to no target any more, and the results that were not taken are released. */
@@ -423,7 +412,7 @@ class Run {
   readonly #fetches: Record<string, any> = Object.create(null);
   readonly #uploaded: Tensor[] = [];
   /** The results: tensors, and strings. */
-  #values: (Tensor | { data: string[]; dims: number[] })[] = [];
+  readonly values: (Tensor | { data: string[]; dims: number[] })[] = [];
   #taken = 0;
   #released = false;
   #reading: AbortController | undefined;
@@ -558,32 +547,32 @@ class Run {
       for (const { slot, to, target } of this.#outputs) {
         const value = results[slot.name];
         if (value.type === "string") {
-          this.#values.push({ data: value.data, dims: [...value.dims] });
+          this.values.push({ data: value.data, dims: [...value.dims] });
           continue;
         }
         if (value === this.#fetches[slot.name]) {
-          this.#values.push((target as Tensor).reshape((target as Tensor).shape));
+          this.values.push((target as Tensor).reshape((target as Tensor).shape));
           continue;
         }
         if (to === IN_MEMORY && value.location === "cpu" && ON_CPU.includes(value.type)) {
-          this.#values.push(python.filled(value.dims, value.type, value.data));
+          this.values.push(python.filled(value.dims, value.type, value.data));
           continue;
         }
         const tensor = fromOrt(ort, value);
         if (target && (target.device.gpu || !tensor.device.gpu)) {
           passing.push(tensor);
           target.write(tensor);
-          this.#values.push(target.reshape(target.shape));
+          this.values.push(target.reshape(target.shape));
         } else if (tensor.device.gpu && to !== ON_DEVICE) {
           passing.push(tensor);
           if (target) checkWrite(target, tensor);
           const host =
             target?.reshape(target.shape) ?? python.bridge.empty(tensor.shape, tensor.dtype);
-          this.#values.push(host);
+          this.values.push(host);
           sources.push(tensor);
           targets.push(host);
         } else {
-          this.#values.push(tensor);
+          this.values.push(tensor);
         }
       }
       if (sources.length > 0) {
@@ -595,21 +584,9 @@ class Run {
     }
   }
 
-  /** The hold of a result for Python to take over. */
-  take(i: number): number {
-    const handle = this.session.python.give(this.#values[i] as Tensor);
+  /** Counts a result that Python has taken, each once; whether it was the last one. */
+  countTaken(): boolean {
     this.#taken++;
-    return handle;
-  }
-
-  /** A result of strings. */
-  strings(i: number): unknown {
-    this.#taken++;
-    return this.#values[i];
-  }
-
-  /** Whether Python has taken all results, each once. */
-  get isTaken(): boolean {
     return this.#taken === this.#outputs.length;
   }
 
@@ -617,7 +594,7 @@ class Run {
   release(): void {
     this.#released = true;
     this.#reading?.abort();
-    for (const value of this.#values) if ("release" in value) value.release();
+    for (const value of this.values) if ("release" in value) value.release();
   }
 
   /** Releases what the run needed. */
@@ -665,13 +642,6 @@ function isSmall({ device, dtype, nbytes, padded }: Tensor): boolean {
 
 function isUploaded({ dtype, nbytes }: Tensor): boolean {
   return nbytes >= UPLOADED_BYTES && UPLOADED.includes(dtype);
-}
-
-async function createSession(ort: Ort, model: Uint8Array, options: object): Promise<any> {
-  const { create } = ort.InferenceSession as NonNullable<Ort["InferenceSession"]>;
-  return create.call(ort.InferenceSession, model, options).catch((error) => {
-    throw asError(error);
-  });
 }
 
 async function fetched(url: string): Promise<Uint8Array> {
