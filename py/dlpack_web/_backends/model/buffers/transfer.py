@@ -64,11 +64,7 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
 
 
 def _write_from_gpu(view: View, source: View) -> None:
-    if source.device is not view.device:
-        raise BufferError(
-            f"{source} cannot be written over {view}: devices do not share buffers; "
-            "await its to_host() first"
-        )
+    source.check_on(view.device)
     source.check_same(view)
     source.check_copy_source("copying")
     if source.nbytes % 4:  # a shader clears what was copied after the elements
