@@ -254,8 +254,7 @@ async def from_image(
     ((2, 4, 4), 'uint8')
     """
     target, wanted = _target(device), parse_dtype(dtype)
-    if target is None:
-        target = await await_default_device()
+    target = target or await await_default_device()
     return await owner(target.id).from_image(source, target.id, wanted, channels)
 
 

@@ -547,9 +547,7 @@ async def open(
         )
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function, not {shown(progress)}")
-    target = parse_device(device)
-    if target is None:
-        target = await await_default_device()
+    target = parse_device(device) or await await_default_device()
     how = How(
         None if target is CPU else target,
         None if dtype is None else parse_dtype(dtype),

@@ -212,11 +212,10 @@ class Kernel:
         ...     error.line
         1
         """
-        target = None if device is None else parse_device(device)
+        target = parse_device("webgpu" if device is None else device)
         if target is CPU:
             raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
-        if target is None:
-            target = await await_default_device()
+        target = target or await await_default_device()
         await self._on(target.id).ready()
 
     def __repr__(self) -> str:

@@ -64,11 +64,9 @@ def empty(
             f"several extents as one tuple: empty({(*sizes, dtype)})"
         )
     wanted = parse_dtype(dtype)
-    target = parse_device(device)
+    target = parse_device(device) or default_device()
     if target is CPU:
         return _core._empty(sizes, wanted._packed, False)
-    if target is None:
-        target = default_device()
     return owner(target.id).empty(sizes, wanted, target.id)
 
 
