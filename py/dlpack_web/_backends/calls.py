@@ -55,12 +55,7 @@ def calling(inside: int = 1) -> Call:
 def warn(message: str, call: Call | None) -> None:
     """Warns of a fault whose results nothing read, at its call."""
     filename, line = (call.filename, call.lineno) if call else ("<unknown>", 0)
-    warn_at(message, filename, line or 0)
-
-
-def warn_at(message: str, filename: str, line: int) -> None:
-    """The same for a place that is already known."""
-    warnings.warn_explicit(message, RuntimeWarning, filename, line)
+    warnings.warn_explicit(message, RuntimeWarning, filename, line or 0)
 
 
 #: The last Batch of each thread and asyncio task, which tasks inherit. It is weak: an

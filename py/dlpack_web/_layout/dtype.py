@@ -84,6 +84,7 @@ class DType(str):
         return dtype
 
     __hash__ = str.__hash__
+    __ne__ = object.__ne__
 
     def __eq__(self, other: object) -> bool:
         kind = type(other)
@@ -99,10 +100,6 @@ class DType(str):
             except Exception:  # noqa: BLE001 - its attributes are foreign code
                 return NotImplemented
         return str.__eq__(self, other)
-
-    def __ne__(self, other: object) -> bool:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
 
     @property
     def name(self) -> str:

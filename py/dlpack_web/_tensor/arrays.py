@@ -4,6 +4,7 @@ For dtypes that NumPy itself lacks. ml_dtypes has nearly all of them; without it
 elements are raw bytes, void items with the name in `dtype.metadata["dlpack"]`.
 """
 
+from math import prod
 from typing import Any
 
 from .. import _core
@@ -57,9 +58,7 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> Array:
 
     packed = _core.from_dlpack(tensor, copy=True)
     memory, _ = _core._raw(packed)
-    count = dtype.lanes
-    for extent in tensor.shape:
-        count *= extent
+    count = prod(tensor.shape) * dtype.lanes
     # A memoryview raises our error; NumPy would drop that of a Tensor.
     octets = np.asarray(memoryview(memory), np.uint8)
     bits = np.unpackbits(octets, bitorder="little", count=count * dtype.bits)
