@@ -93,9 +93,6 @@ class Memory(_Host):
     def read(self, start: int, count: int) -> bytes:
         return bytes(self.memory[start : start + count])
 
-    def elements(self, entry: Entry) -> memoryview:
-        return self.memory[entry.start : entry.start + entry.nbytes]
-
     def stream(self) -> Any:
         return Stream(self.size, lambda at, count: self.memory[at : at + count])
 
@@ -232,8 +229,7 @@ class Stream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return True
+    seekable = readable
 
     def tell(self) -> int:
         at: int = getattr(self._own, "at", 0)
@@ -426,7 +422,8 @@ def _view_of(source: Source, entry: Entry) -> Tensor | None:
     """A view of the elements; None if they are not in memory, or misaligned."""
     if not isinstance(source, Memory) or entry.nbytes == 0 or entry.dtype.bits % 8:
         return None
-    return _core._typed(source.elements(entry), entry.dtype._packed, False)
+    found = source.memory[entry.start : entry.start + entry.nbytes]
+    return _core._typed(found, entry.dtype._packed, False)
 
 
 def pieces(source: Source, entry: Entry) -> Generator[Tensor]:
