@@ -8,7 +8,7 @@ import type { GPUDevice, GPUError } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Tensor } from "../core/tensor.js";
 import { extentOf, slotOf } from "../webgpu/buffers/table.js";
-import { conclude, Settling, throwFailed } from "../webgpu/errors/errors.js";
+import { conclude, Settling, scoped, throwFailed } from "../webgpu/errors/errors.js";
 import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/errors/record.js";
 
 /**
@@ -92,16 +92,8 @@ export function joined(library: object, name: string, tensor: Tensor): Tensor {
  * work are the tensor's fault.
  */
 export function flushed(library: object, name: string, gpu: GPUDevice, take: () => Tensor): Tensor {
-  let tensor: Tensor;
-  gpu.pushErrorScope("validation");
-  let scope: Promise<GPUError | null>;
-  try {
-    tensor = take();
-  } finally {
-    scope = gpu.popErrorScope();
-    scope.catch(() => {}); // it rejects where the device was lost
-  }
-  return concluded(library, name, tensor, [scope]);
+  const { result: tensor, scopes } = scoped(gpu, ["validation"], take);
+  return concluded(library, name, tensor, scopes);
 }
 
 function concluded(

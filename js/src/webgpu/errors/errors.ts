@@ -7,7 +7,7 @@
  * record of each buffer.
  */
 import { DeviceError, UnsupportedError } from "../../core/errors.js";
-import type { GPUError } from "../../core/globals.js";
+import type { GPUDevice, GPUError } from "../../core/globals.js";
 import { checkAlive, type DeviceRecord, nameOf, registered } from "../device/device.js";
 import * as messages from "../messages.js";
 import {
@@ -106,7 +106,12 @@ export function operate<R>(
   const { filters = [], writes = [] } = operation;
   for (const { buffer, end } of writes) markWritten(buffer, end);
   if (filters.length === 0) return { result: calls(), outcome: conclude(device, operation, []) };
-  const { gpu } = device;
+  const { result, scopes } = scoped(device.gpu, filters, calls);
+  return { result, outcome: conclude(device, operation, scopes) };
+}
+
+/** Runs WebGPU calls in error scopes, whose errors do not matter if the calls throw. */
+export function scoped<R>(gpu: GPUDevice, filters: readonly ErrorFilter[], calls: () => R) {
   for (const filter of filters) gpu.pushErrorScope(filter);
   let result: R;
   try {
@@ -116,8 +121,7 @@ export function operate<R>(
     throw error;
   }
   // The last is popped first: running out of memory comes before the invalid buffer that it causes.
-  const scopes = filters.map(() => gpu.popErrorScope());
-  return { result, outcome: conclude(device, operation, scopes) };
+  return { result, scopes: filters.map(() => gpu.popErrorScope()) };
 }
 
 /** Stores an operation's errors with the bytes that it writes; null: no errors. */

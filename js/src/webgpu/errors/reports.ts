@@ -44,18 +44,13 @@ async function errorOf(device: DeviceRecord, open: readonly Outcome[]): Promise<
 }
 
 /** A foreign producer's report on its elements, valid until the next report. */
-class Reported extends Settling {
-  constructor(
-    fault: Promise<Fault | null>,
-    /** What this library knows of the same bytes. */
-    readonly own: readonly Outcome[],
-  ) {
-    super(fault, own);
-  }
+interface Report extends Outcome {
+  /** What this library knows of the same bytes. */
+  readonly own: readonly Outcome[];
 }
 
-/** Whether it is a {@link Reported} of any copy of the library. */
-function isReport(outcome: Outcome): outcome is Reported {
+/** Whether it is a report, which any copy of the library made. */
+function isReport(outcome: Outcome): outcome is Report {
   return "own" in outcome;
 }
 
@@ -71,7 +66,8 @@ export function joinFault(device: DeviceRecord, extent: Extent, fault: () => unk
   const reports = open.filter(isReport);
   const own = open.flatMap((each) => (isReport(each) ? each.own : each)).filter(isOpen);
   if (report !== null) {
-    setOutcome(extent, new Reported(faultFrom(device, report), own));
+    const outcome = new Settling(faultFrom(device, report), own);
+    setOutcome(extent, Object.assign(outcome, { own }));
   } else if (reports.length > 0) {
     setOutcome(extent, own.length > 0 ? new Settling(Promise.resolve(null), own) : null);
   }
