@@ -14,9 +14,7 @@ const LOST_PICTURES = 30;
 
 /** The frames of a source. */
 export class FrameLoop {
-  readonly #device: DeviceRecord;
   readonly #source: Source;
-  readonly #image: FromImageOptions;
   readonly #scratch: Scratch = { texture: null };
   /** Wakes a waiting call of next(). */
   #wake: (() => void) | null = null;
@@ -37,14 +35,12 @@ export class FrameLoop {
   readonly #stats = { frames: 0, ms: 0, late: 0, bytes: 0, moved: 0 };
 
   constructor(
-    device: DeviceRecord,
+    private readonly device: DeviceRecord,
     source: FrameSource,
     wasOver: boolean,
-    image: FromImageOptions,
+    private readonly image: FromImageOptions,
     signal: AbortSignal | undefined,
   ) {
-    this.#device = device;
-    this.#image = image;
     this.#source = sourceOf(source, wasOver, {
       wake: () => this.stir(),
       end: (error) => this.#end(error === undefined ? null : { error }),
@@ -91,7 +87,7 @@ export class FrameLoop {
       while (!this.#over) {
         await this.#until(() => this.#source.fresh);
         if (this.#over) break;
-        checkAlive(this.#device);
+        checkAlive(this.device);
         const tensor = await this.#take().catch((error) => this.#ifLost(error));
         if (tensor !== null) return { done: false, value: tensor };
       }
@@ -107,7 +103,7 @@ export class FrameLoop {
   /** Waits until the condition holds, or it is over; code that may change it wakes this. */
   async #until(holds: () => boolean): Promise<void> {
     while (!(this.#over || holds())) {
-      checkAlive(this.#device);
+      checkAlive(this.device);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -120,7 +116,7 @@ export class FrameLoop {
    */
   async #picture(): Promise<Tensor | null> {
     const { image } = this.#source;
-    const taking = takeImage(this.#device, image, this.#image, this.#scratch, "frames");
+    const taking = takeImage(this.device, image, this.image, this.#scratch, "frames");
     let isTaken = false;
     const taken = () => {
       isTaken = true;
@@ -151,7 +147,7 @@ export class FrameLoop {
     stats.frames++;
     stats.bytes = tensor.nbytes;
     stats.late = Math.max(stats.late, this.#pending);
-    const { up, down } = this.#device.moved;
+    const { up, down } = this.device.moved;
     stats.moved = stats.frames === 1 ? 0 : up + down - this.#movedBefore;
     this.#movedBefore = up + down;
     this.#times.push(start);
@@ -182,7 +178,7 @@ export class FrameLoop {
       this.#stats.ms = performance.now() - start;
       this.stir();
     };
-    this.#device.gpu.queue.onSubmittedWorkDone().then(done, done);
+    this.device.gpu.queue.onSubmittedWorkDone().then(done, done);
   }
 
   #end(error: { error: unknown } | null): void {

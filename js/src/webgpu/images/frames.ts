@@ -54,14 +54,11 @@ class LazyFrames implements Frames {
   #loop: FrameLoop | null = null;
 
   constructor(...given: ConstructorParameters<typeof FrameLoop>) {
-    this.#loading = this.#load(given);
+    this.#loading = import("../lazy.js").then(({ FrameLoop }) => {
+      this.#loop = new FrameLoop(...given);
+      return this.#loop;
+    });
     this.#loading.catch(() => {}); // next() throws it
-  }
-
-  async #load(given: ConstructorParameters<typeof FrameLoop>) {
-    const { FrameLoop } = await import("../lazy.js");
-    this.#loop = new FrameLoop(...given);
-    return this.#loop;
   }
 
   [Symbol.asyncIterator](): this {

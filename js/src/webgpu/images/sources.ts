@@ -118,7 +118,7 @@ function cancel(asked: number): void {
 function videoSource(video: HTMLVideoElement, wasOver: boolean, listener: Listener): Source {
   let asked: number | undefined;
   let shown: number | undefined;
-  let unlisten = () => {};
+  const listening = new AbortController();
   const forget = () => {
     if (asked !== undefined) video.cancelVideoFrameCallback(asked);
     asked = undefined;
@@ -136,12 +136,9 @@ function videoSource(video: HTMLVideoElement, wasOver: boolean, listener: Listen
       const ended = ({ target }: { target: unknown }) => {
         if (target === video || over()) listener.end();
       };
-      for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
-      video.addEventListener("error", failed);
-      unlisten = () => {
-        for (const each of [video, ...tracks]) each.removeEventListener("ended", ended);
-        video.removeEventListener("error", failed);
-      };
+      const { signal } = listening;
+      for (const each of [video, ...tracks]) each.addEventListener("ended", ended, { signal });
+      video.addEventListener("error", failed, { signal });
       // A stream may report a picture before it has one; the next comes soon.
       source.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
       if (video.error) failed();
@@ -160,7 +157,7 @@ function videoSource(video: HTMLVideoElement, wasOver: boolean, listener: Listen
     },
     stop() {
       forget();
-      unlisten();
+      listening.abort();
     },
   };
   return source;

@@ -1,6 +1,6 @@
 import type { GPUTexture } from "../../core/globals.js";
 import { extentIn } from "../buffers/slot.js";
-import { type DeviceRecord, type Pipeline, pipelineOf } from "../device/device.js";
+import { type DeviceRecord, pipelineOf } from "../device/device.js";
 import { CREATION_ERRORS, operate } from "../errors/errors.js";
 import type { Outcome } from "../errors/record.js";
 import type { BoundTensor } from "../kernels/arguments.js";
@@ -22,8 +22,8 @@ export function pull(
   const { gpu } = device;
   const x = Math.min(groups, gpu.limits.maxComputeWorkgroupsPerDimension);
   const code = fromTexture(tensor.dtype.name, channels, whole);
-  const passes = { what, make, key: code };
-  submit<GPUComputePipeline>(device, bound, passes, (texture, encoder, pipeline, entry) => {
+  submit(device, what, bound, make, (texture, encoder, entry) => {
+    const pipeline = pipelineOf<GPUComputePipeline>(device, code);
     const view = texture.createView({ mipLevelCount: 1 });
     const layout = pipeline.getBindGroupLayout(0);
     const entries = [entry, { binding: 1, resource: view }];
@@ -56,8 +56,8 @@ export function paint(
     const fragment = { module, targets: [{ format }] };
     return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
   };
-  const passes = { what, make, key: `${format} ${code}`, compile };
-  return submit(device, bound, passes, (texture, encoder, pipeline, entry) => {
+  return submit(device, what, bound, make, (texture, encoder, entry) => {
+    const pipeline = pipelineOf(device, `${format} ${code}`, compile);
     const view = texture.createView();
     const pass = encoder.beginRenderPass({
       colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
@@ -70,25 +70,13 @@ export function paint(
   });
 }
 
-interface Passes<P extends Pipeline> {
-  readonly what: string;
-  readonly make: () => GPUTexture;
-  /** Of the pipeline, among those of the device: its WGSL, where it is a compute pipeline. */
-  readonly key: string;
-  readonly compile?: () => P;
-}
-
 /** Submits the commands of `encode`: one of our shaders, a texture, and a tensor, which is `@binding(0)`. */
-function submit<P extends Pipeline>(
+function submit(
   device: DeviceRecord,
+  what: string,
   { resource, extent, written, tensor, slot }: BoundTensor,
-  { what, make, key, compile }: Passes<P>,
-  encode: (
-    texture: GPUTexture,
-    encoder: GPUCommandEncoder,
-    pipeline: P,
-    entry: GPUBindGroupEntry,
-  ) => void,
+  make: () => GPUTexture,
+  encode: (texture: GPUTexture, encoder: GPUCommandEncoder, entry: GPUBindGroupEntry) => void,
 ): Outcome | null {
   const { gpu } = device;
   const operation = {
@@ -101,7 +89,7 @@ function submit<P extends Pipeline>(
   const { outcome } = operate(device, operation, () => {
     const texture = make();
     const encoder = gpu.createCommandEncoder();
-    encode(texture, encoder, pipelineOf(device, key, compile), { binding: 0, resource });
+    encode(texture, encoder, { binding: 0, resource });
     gpu.queue.submit([encoder.finish()]);
   });
   // The pipeline may be wrong, so the next call makes it again.
