@@ -165,14 +165,9 @@ export function listenForFaults(gpu: GPUDevice, listener: FaultListener): () => 
 }
 
 /** Counts what moved. */
-export function count(
-  { moved }: DeviceRecord,
-  way: "up" | "down" | "copied",
-  bytes: number,
-  copies = 1,
-): void {
-  moved[way] += bytes * copies;
-  moved.copies += copies;
+export function count({ moved }: DeviceRecord, way: "up" | "down" | "copied", bytes: number): void {
+  moved[way] += bytes;
+  moved.copies++;
 }
 
 export type Pipeline = GPUAnyPipeline;

@@ -77,16 +77,12 @@ export function checkDType({ packed, name }: DType, binding: Binding, what: stri
   // Narrower elements come as words of several each; WGSL has no type for them.
   if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
   if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
-  throw new UnsupportedError(messages.misread(what, name, value, scalar, wayOut(name, scalar)), {
+  const to = narrowed(name);
+  const way = to ? wide(to) : messages.otherType(DTYPES[scalar]);
+  throw new UnsupportedError(messages.misread(what, name, value, scalar, way), {
     given: name,
     needed: scalar,
   });
-}
-
-function wayOut(dtype: string, scalar: Scalar): string {
-  const to = narrowed(dtype);
-  if (to) return wide(to);
-  return messages.otherType(DTYPES[scalar]);
 }
 
 /** The dtype that an upload converts one of 64 bits to. */
