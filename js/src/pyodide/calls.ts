@@ -1,9 +1,10 @@
+import { Adapters } from "../adapters/calls.js";
 import { shared } from "../core/realm.js";
+import { Files } from "../open/calls.js";
 import { releaseSlot } from "../webgpu/buffers/table.js";
 import { loadExplanations } from "../webgpu/errors/explanations.js";
 import type { Bridge } from "./bridge.js";
 import { Devices } from "./devices.js";
-import * as entries from "./entries.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
 import { Images } from "./images.js";
 import { Kernels } from "./kernels.js";
@@ -12,10 +13,7 @@ import { Python } from "./python.js";
 import { Tensors } from "./tensors.js";
 import type { Waits } from "./waits.js";
 
-/**
- * The functions that `dlpack_web/_backends/browser` calls, by subject; entries.ts adds those of what
- * stands on the bridge.
- */
+/** The functions that `dlpack_web/_backends/browser` calls, by subject. */
 export class PythonCalls {
   /** @internal */
   readonly bridge: Bridge;
@@ -25,6 +23,9 @@ export class PythonCalls {
   readonly packages: Packages;
   readonly tensors: Tensors;
   readonly waits: Waits;
+  // What stands on the bridge: to delete one, delete its lines and its folder.
+  readonly adapters: Adapters;
+  readonly files: Files;
 
   constructor(pyodide: Pyodide) {
     const run = (kernel: number, again: number) => this.kernels.run(kernel, again);
@@ -36,9 +37,8 @@ export class PythonCalls {
     this.packages = new Packages(python);
     this.tensors = new Tensors(python);
     this.waits = python.waits;
-    for (const [name, Calls] of Object.entries<entries.Entry>(entries)) {
-      Reflect.set(this, name, new Calls(python));
-    }
+    this.adapters = new Adapters(python);
+    this.files = new Files(python);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { GPUDevice } from "../core/globals.js";
-import { type DeviceStats, stats } from "../webgpu/buffers/stats.js";
+import { stats } from "../webgpu/buffers/stats.js";
 import { checkAlive, registered, useDevice } from "../webgpu/device/device.js";
-import { type Features, features, featuresAtOnce } from "../webgpu/device/features.js";
+import { features, featuresAtOnce } from "../webgpu/device/features.js";
 import type { RequestDeviceOptions } from "../webgpu/device/request.js";
 import { sites } from "../webgpu/errors/errors.js";
 import type { DeviceId, Site } from "./numbers.js";
@@ -10,14 +10,10 @@ import { deviceOf, recordOf } from "./python.js";
 /** Python's calls about devices, and errors of their work. */
 export class Devices {
   /** Features of this host. */
-  features(): Promise<Features> {
-    return features();
-  }
+  readonly features = features;
 
   /** Those that are known without waiting. */
-  featuresAtOnce(): Features {
-    return featuresAtOnce();
-  }
+  readonly featuresAtOnce = featuresAtOnce;
 
   /** The id of the device that was requested with these options before, else of a new one. */
   async request(options: RequestDeviceOptions): Promise<DeviceId> {
@@ -30,9 +26,7 @@ export class Devices {
   }
 
   /** The `GPUDevice` with an id. */
-  device(id: DeviceId): GPUDevice {
-    return deviceOf(id);
-  }
+  readonly device = deviceOf;
 
   /** Ids of the registered devices that are not lost. */
   ids(): DeviceId[] {
@@ -53,9 +47,7 @@ export class Devices {
     checkAlive(device);
   }
 
-  stats(): DeviceStats[] {
-    return stats();
-  }
+  readonly stats = stats;
 
   /**
    * Reports unread faults of Python's calls to Python, with the message and the number of the call.

@@ -26,14 +26,12 @@ export class HeapStorage implements Storage {
   readonly guard = unclonable;
   /** Growth detaches old views, so `data` detects it. */
   readonly mayBeReplaced = false;
-  readonly host: PyodideHost;
   readonly memory: { readonly buffer: ArrayBufferLike };
   readonly #scratch: number;
   readonly #callAt: number;
   #call: Float64Array = new Float64Array(0);
 
-  constructor(host: PyodideHost) {
-    this.host = host;
+  constructor(readonly host: PyodideHost) {
     this.memory = host.memory;
     this.#scratch = host.core.scratch() >>> 2;
     this.#callAt = host.core.call() >>> 0;
@@ -164,7 +162,7 @@ export class HeapStorage implements Storage {
     }
     if (size === 0) rowMajor = true;
 
-    const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
+    const strides = rowMajor ? null : shape.map((_, i) => L.readInt64(words, stridesAt + 2 * i));
     // Other kinds of memory that C accepts are host memory, too: pinned by CUDA, for example.
     const onCPU = words[at + L.DEVICE_TYPE] !== WEBGPU;
     if (!rowMajor && dtype.step % 1 !== 0) {

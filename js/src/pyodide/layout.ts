@@ -41,11 +41,9 @@ export interface MemorySource {
  * where every look-up costs as much as making a typed array.
  */
 export class Memory {
-  readonly #source: MemorySource;
   #words: Int32Array;
 
-  constructor(source: MemorySource) {
-    this.#source = source;
+  constructor(private readonly source: MemorySource) {
     this.#words = source.HEAP32;
   }
 
@@ -55,7 +53,7 @@ export class Memory {
 
   /** The memory as 32-bit words; not to be kept across calls of C. */
   get words(): Int32Array {
-    if (this.#words.length === 0) this.#words = this.#source.HEAP32;
+    if (this.#words.length === 0) this.#words = this.source.HEAP32;
     return this.#words;
   }
 }
@@ -73,11 +71,4 @@ export function readInt64(words: Int32Array, index: number): number {
 export function writeInt64(words: Int32Array, index: number, value: number): void {
   words[index] = value;
   words[index + 1] = Math.floor(value / 4294967296);
-}
-
-/** Reads `count` int64s that begin at word `index`. */
-export function readDims(words: Int32Array, index: number, count: number): number[] {
-  const dims = new Array<number>(count);
-  for (let i = 0; i < count; i++) dims[i] = readInt64(words, index + 2 * i);
-  return dims;
 }

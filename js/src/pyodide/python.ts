@@ -8,7 +8,7 @@ import * as messages from "../webgpu/device/messages.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
 import type { Pyodide, PyodideHost } from "./host.js";
-import type { Address, DeviceId, Handle, Wait } from "./numbers.js";
+import type { Address, DeviceId, Handle } from "./numbers.js";
 import { Waits } from "./waits.js";
 
 /** The record of a device; throws DeviceError listing what is registered. */
@@ -63,11 +63,6 @@ export class Python {
   /** Calls `use` with the tensor for a Python one, which has a hold for as long. */
   during<R>(address: Address, use: (tensor: Tensor) => R): R {
     return releasing(this.tensorAt(address), (tensor) => use(tensor));
-  }
-
-  /** The number with which Python waits for a promise; see {@link Waits.add}. */
-  wait(promise: Promise<unknown>, handle?: () => Handle): Wait {
-    return this.waits.add(promise, handle);
   }
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */

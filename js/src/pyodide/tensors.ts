@@ -70,7 +70,7 @@ export class Tensors {
 
   /** The same, as the number with which Python waits for it. */
   reading(...addresses: Address[]): Wait {
-    return this.python.wait(this.#read(addresses));
+    return this.python.waits.add(this.#read(addresses));
   }
 
   async #read(addresses: readonly Address[], signal?: AbortSignal): Promise<void> {

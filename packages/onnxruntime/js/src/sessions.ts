@@ -343,7 +343,7 @@ export class Session {
   /** The same; returns the number with which Python waits for the first result. */
   startToWait(number: Work, ...given: any[]): Wait {
     this.start(number, ...(given as [object | undefined, any, number, ...number[]]));
-    return this.python.wait(this.#run(number).done, () => this.take(number, 0));
+    return this.python.waits.add(this.#run(number).done, () => this.take(number, 0));
   }
 
   /** Number of runs that were begun and have not ended. */
@@ -362,7 +362,7 @@ export class Session {
 
   /** The number with which Python waits for that. */
   wait(number: Work): Wait {
-    return this.python.wait(this.#run(number).done);
+    return this.python.waits.add(this.#run(number).done);
   }
 
   /** The hold of a result for Python to take over; with the last result the run ends. */
