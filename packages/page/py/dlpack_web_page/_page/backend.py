@@ -5,14 +5,14 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 from dlpack_web import DType, Tensor, backends, from_buffer, from_dlpack
-from dlpack_web.backends import View, step_of
+from dlpack_web.backends import Slot, View, step_of
 from dlpack_web.internal import converted, is_row_major, memory_of
 
-from .device import refused, slot_for
+from .device import Buffer, refused
 from .kernel import Batch, Kernel, describe
 from .link import Link
 from .replies import Reply, end, pending
@@ -102,13 +102,15 @@ class PageBackend(backends.Backend):
         send: Callable[[dict[str, Any], list[Any]], None],
     ) -> Tensor:
         """A tensor that an operation makes. send: sends that, with a list which is empty
-        as soon as the page has it (Link.make)."""
+        as soon as the page has it (Link.make). BufferError: it is too large."""
         self._device.check_alive()
         number = next(self.link.numbers)
         op = {"op": kind, "id": number, "shape": list(shape), "dtype": str(dtype)}
         unmade = [op]
         gone = partial(self.link.let_go, "tensor", number, unmade)
-        slot = slot_for(self._device, number, prod(shape), dtype, padded, gone)
+        used = prod(shape) * step_of(dtype, padded)
+        buffer = Buffer(number, self._device.size_for(ceil(used)))
+        slot = Slot(self._device, buffer, own=False, used=used, release=gone)
         there = slot.tensor(shape, dtype, padded)
         try:
             send(op, unmade)

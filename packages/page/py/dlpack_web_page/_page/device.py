@@ -1,12 +1,10 @@
 """The device of a page and its buffers, as the model sees them."""
 
-from collections.abc import Callable
-from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
-from dlpack_web import DeviceLostError, DType
-from dlpack_web.backends import Device, Slot, step_of
+from dlpack_web import DeviceLostError
+from dlpack_web.backends import Device
 
 from .._wire.frame import malformed
 
@@ -90,17 +88,3 @@ class Buffer:
 
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size = number, size
-
-
-def slot_for(
-    device: PageDevice,
-    number: int,
-    size: int,
-    dtype: DType,
-    padded: bool,
-    release: Callable[[], object],
-) -> Slot:
-    """The slot of a new buffer for so many elements; BufferError if it is too large."""
-    used = size * step_of(dtype, padded)
-    buffer = Buffer(number, device.size_for(ceil(used)))
-    return Slot(device, buffer, own=False, used=used, release=release)
