@@ -180,7 +180,8 @@ export class Page {
     this.#timer = setTimeout(() => void this.#offer(), NEW_DEVICE_MS);
   }
 
-  #stop(): void {
+  #quit(why: string): void {
+    const device = this.#device;
     clearTimeout(this.#timer);
     this.#session?.end();
     this.#session = undefined;
@@ -189,11 +190,6 @@ export class Page {
     this.#drawn?.release();
     this.#drawn = undefined;
     this.#device = undefined;
-  }
-
-  #quit(why: string): void {
-    const device = this.#device;
-    this.#stop();
     device?.destroy();
     this.#say(why);
   }
