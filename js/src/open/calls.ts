@@ -77,19 +77,17 @@ export class Files {
     ...addresses: Address[]
   ) {
     const tensors = this.python.tensorsAt(addresses);
-    const controller = new AbortController();
     const { format, metadata } = options;
-    const signal = controller.signal;
     const named = new Map(names.map((name, i) => [name, tensors[i] as Tensor]));
     const what = format === "npy" ? (tensors[0] as Tensor) : named;
-    const wanted = format === "npy" ? { format, signal } : { format, metadata, signal };
-    const promise = files()
-      .then(({ save }) => save(what, { ...wanted, to: target }))
-      .finally(() => {
-        for (const tensor of tensors) tensor.release();
-      });
-    promise.catch(() => {});
-    return { promise, release: () => controller.abort() };
+    const wanted = format === "npy" ? { format } : { format, metadata };
+    return resultOf((signal) =>
+      files()
+        .then(({ save }) => save(what, { ...wanted, to: target, signal }))
+        .finally(() => {
+          for (const tensor of tensors) tensor.release();
+        }),
+    );
   }
 
   /** A file's descriptions of its tensors: [name, dtype, shape, bytes, why it is refused] of each. */

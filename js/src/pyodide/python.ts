@@ -86,16 +86,16 @@ export class Python {
 }
 
 /** A result for Python that is under way; release() ends that, or releases the result, then or later. */
-export function resultOf<T extends { release(): void } | { close(): void }>(
+export function resultOf<T extends { release(): void } | { close(): void } | undefined>(
   start: (signal: AbortSignal) => Promise<T>,
 ) {
   const controller = new AbortController();
-  let found: T | null = null;
+  let found: T | undefined;
   const release = () => {
-    if (found === null) return;
+    if (found === undefined) return;
     if ("close" in found) found.close();
     else found.release();
-    found = null;
+    found = undefined;
   };
   const promise = start(controller.signal);
   promise.then(
