@@ -4,18 +4,15 @@ import { anyOf, type Chunks, type Signals, type Source } from "./source.js";
 
 /** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
-  readonly #chunks: Chunks;
   #left: Uint8Array = NOTHING;
 
   constructor(
     readonly name: string,
     /** Bytes from the start of the source that were taken. */
     public position: number,
-    chunks: Chunks,
+    private readonly source: Chunks,
     private readonly controller?: AbortController,
-  ) {
-    this.#chunks = chunks;
-  }
+  ) {}
 
   static at(source: Source, start: number, end?: number, ...signals: Signals): Cursor {
     const controller = new AbortController();
@@ -29,7 +26,7 @@ export class Cursor {
       const parts = [this.#left.slice()];
       let length = this.#left.length;
       while (length < count) {
-        const { done, value } = await this.#chunks.next();
+        const { done, value } = await this.source.next();
         if (done) break;
         parts.push(value.slice()); // the source may reuse the memory of its chunks
         length += value.length;
@@ -54,7 +51,7 @@ export class Cursor {
       let chunk = this.#left;
       this.#left = NOTHING;
       if (chunk.length === 0) {
-        const { done, value } = await this.#chunks.next();
+        const { done, value } = await this.source.next();
         if (done) this.#ended(0, missing, what);
         chunk = value as Uint8Array;
       }
@@ -74,7 +71,7 @@ export class Cursor {
     this.#left = NOTHING;
     this.position += left.length;
     if (left.length > 0) yield left;
-    for await (const chunk of this.#chunks) {
+    for await (const chunk of this.source) {
       this.position += chunk.length;
       yield chunk;
     }
@@ -99,7 +96,7 @@ export class Cursor {
   /** Releases its source. */
   async close(): Promise<void> {
     this.#left = NOTHING;
-    await this.#chunks.return();
+    await this.source.return();
   }
 
   #ended(found: number, count: number, what: string): never {

@@ -23,7 +23,6 @@ export interface Head {
 
 /** @internal A tensor of a file; in a zip file, its entry, from whose start `start` counts. */
 export interface Held extends Entry {
-  readonly type: DType | string;
   readonly member?: Member | undefined;
 }
 
