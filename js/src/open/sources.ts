@@ -50,11 +50,16 @@ export async function sourceOf(
   isPart: (name: string) => boolean,
   signal?: AbortSignal,
 ): Promise<Source> {
-  if (typeof given === "string") return sourceOfURL(given, options, isPart, signal);
+  const url = tagOf(given) === "[object URL]" ? (given as AnyURL).href : given;
+  if (typeof url === "string") {
+    const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
+    if (scheme === undefined) return httpSource(url, options, isPart(nameOf(url)), signal);
+    // Data already in this program, as a Blob.
+    const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
+    return blobSource(await response.blob(), `the ${scheme} URL`);
+  }
   if (ArrayBuffer.isView(given)) return arraySource(given);
   switch (tagOf(given)) {
-    case "[object URL]":
-      return sourceOfURL((given as AnyURL).href, options, isPart, signal);
     case "[object ArrayBuffer]":
     case "[object SharedArrayBuffer]":
       return arraySource(new Uint8Array(given as ArrayBuffer));
@@ -103,19 +108,6 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
     `${cut(name)} cannot be read (${textOf(cause)}): it changed since it was opened, or is gone; open it again`,
     { cause },
   );
-}
-
-/** Data already in this program, as a Blob. */
-async function sourceOfURL(
-  url: string,
-  options: FetchOptions,
-  isPart: (name: string) => boolean,
-  signal?: AbortSignal,
-) {
-  const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
-  if (scheme === undefined) return httpSource(url, options, isPart(nameOf(url)), signal);
-  const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
-  return blobSource(await response.blob(), `the ${scheme} URL`);
 }
 
 function streamOfResponse(response: Response): Source {
