@@ -274,45 +274,37 @@ def _gathered(memory: memoryview, rows: _Rows, step: int, origin: int) -> memory
     return memoryview(_core._raw(_core.from_dlpack(seen, copy=True))[0])
 
 
-def _plan(sources: Tensors, targets: Tensors) -> list[_Batch]:
-    batches: list[_Batch] = []
-    try:
-        for source, target in zip(sources, targets, strict=True):
-            view = View(source)
-            view.device.check_alive()
-            view.check_usage("COPY_SRC", "reading")
-            piece = _Piece(source, target, 0, view)
-            room = round_up(piece.length, 16)
-            limit = view.device.limits["maxBufferSize"]
-            for batch in batches:
-                if batch.device is view.device and batch.bytes + room <= limit:
-                    break
-            else:
-                batch = _Batch(view.device)
-                batches.append(batch)
-            piece.offset = batch.bytes
-            batch.pieces.append(piece)
-            batch.bytes += room
-    except BaseException:
-        _release(batches)
-        raise
-    return batches
-
-
-def _release(batches: list[_Batch]) -> None:
-    for batch in batches:
-        for piece in batch.pieces:
-            piece.release()
+def _plan(sources: Tensors, targets: Tensors, batches: list[_Batch]) -> None:
+    """Appends the batches, of which the caller releases the pieces."""
+    for source, target in zip(sources, targets, strict=True):
+        view = View(source)
+        view.device.check_alive()
+        view.check_usage("COPY_SRC", "reading")
+        piece = _Piece(source, target, 0, view)
+        room = round_up(piece.length, 16)
+        limit = view.device.limits["maxBufferSize"]
+        for batch in batches:
+            if batch.device is view.device and batch.bytes + room <= limit:
+                break
+        else:
+            batch = _Batch(view.device)
+            batches.append(batch)
+        piece.offset = batch.bytes
+        batch.pieces.append(piece)
+        batch.bytes += room
 
 
 async def read(sources: Tensors, targets: Tensors, blocking: bool = False) -> None:
     """Reads WebGPU tensors into row-major CPU tensors with as many bytes. The caller may
     release the sources meanwhile. blocking: it awaits nothing."""
-    batches = _plan(sources, targets)
+    batches: list[_Batch] = []
     try:
+        _plan(sources, targets, batches)
         for batch in batches:
             batch.submit()
         for batch in batches:
             await batch.finish(blocking)
     finally:
-        _release(batches)
+        for batch in batches:
+            for piece in batch.pieces:
+                piece.release()
