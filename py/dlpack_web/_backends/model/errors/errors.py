@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import threading
 import weakref
+from contextlib import suppress
 
 from .... import _core
 from ...calls import Call, calling, warn
@@ -24,7 +25,9 @@ class Fault:
         self.call: Call = calling()
         self.reported = False
         _unreported.add(self)
-        _report_later(weakref.ref(self))
+        with suppress(RuntimeError):  # no event loop runs
+            loop = asyncio.get_running_loop()
+            loop.call_later(_GRACE, _report, weakref.ref(self))
 
     def exception(self) -> Exception:
         """A new exception for each reader: its traceback keeps tensors alive."""
@@ -108,14 +111,6 @@ _unreported: "weakref.WeakSet[Fault]" = weakref.WeakSet()
 
 
 _GRACE = 1.0  # seconds that a fault waits for a reader
-
-
-def _report_later(fault: "weakref.ref[Fault]") -> None:
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    loop.call_later(_GRACE, _report, fault)
 
 
 def _report(fault: "weakref.ref[Fault]") -> None:
