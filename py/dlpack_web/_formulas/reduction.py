@@ -103,7 +103,7 @@ class ReductionKernel:
         )
         self._signature = Signature(name, inputs, outputs, type_)
         self._partial, self._lanes = _PARTIAL[type_]
-        self._prepared: dict[_Key, list[_Pass]] = {}
+        self._prepared: dict[tuple[Any, ...], list[_Pass]] = {}
         #: As of Kernel, and the sizes that the call had.
         self._last: tuple[int, Tensor | None] = 0, None
 
@@ -159,7 +159,11 @@ class ReductionKernel:
         if bound.shape is None:
             raise ValueError(f'kernel "{signature.name}" needs a tensor to reduce')
         axes = _axes(axis, bound.shape)
-        shape = _without(axes, bound.shape, keepdims)
+        extents = enumerate(bound.shape)
+        if keepdims:
+            shape = tuple(1 if at in axes else n for at, n in extents)
+        else:
+            shape = tuple(n for at, n in extents if at not in axes)
         if bound.outputs:
             signature.check_outputs(bound.outputs, shape, "the result has")
         return signature.onto(
@@ -217,7 +221,10 @@ class ReductionKernel:
         count = outputs[0].size
         if count == 0:
             return
-        key = _key(bound, axes)
+        device, kinds = bound.device, "".join(bound.kinds)
+        # After an error of the device, the buffers of the sizes may be invalid.
+        errors = owner(device).error_count(device)
+        key = device, errors, kinds, bound.shape, axes
         cached = self._prepared.get(key)
         passes = cached or self._prepare(bound, axes, count)
         try:
@@ -289,15 +296,6 @@ _U32 = parse_dtype("uint32")
 _KEPT = 8  # shapes whose sizes stay on the device
 
 
-type _Key = tuple[int, int, str, tuple[int, ...] | None, frozenset[int]]
-
-
-def _key(bound: BoundArguments, axes: frozenset[int]) -> _Key:
-    """After an error of the device, the buffers of the sizes may be invalid."""
-    device, kinds = bound.device, "".join(bound.kinds)
-    return device, owner(device).error_count(device), kinds, bound.shape, axes
-
-
 class _Pass(NamedTuple):
     """A shader and its sizes, on a device. elements: of the partial results."""
 
@@ -333,15 +331,6 @@ def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:
             raise ValueError(f"axis {at} is given twice for shape {shape}")
         found.add(at % ndim)
     return frozenset(found)
-
-
-def _without(
-    axes: frozenset[int], shape: tuple[int, ...], keepdims: bool
-) -> tuple[int, ...]:
-    """The shape of the result."""
-    if keepdims:
-        return tuple(1 if at in axes else n for at, n in enumerate(shape))
-    return tuple(n for at, n in enumerate(shape) if at not in axes)
 
 
 ReductionKernel.__module__ = "dlpack_web.webgpu"  # where users find it
