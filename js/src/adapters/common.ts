@@ -3,10 +3,10 @@
 import { fromTypedArray } from "../core/arrays.js";
 import { classOf, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
-import type { GPUAdapter, GPUDevice } from "../core/globals.js";
-import type { FromTypedArrayOptions } from "../core/options.js";
+import type { GPUAdapter, GPUBuffer, GPUDevice } from "../core/globals.js";
+import type { FromGPUBufferOptions, FromTypedArrayOptions } from "../core/options.js";
 import { shared } from "../core/realm.js";
-import { releasing } from "../core/releasing.js";
+import { keeping, releasing } from "../core/releasing.js";
 import { sameShape, sizeOf } from "../core/shape.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../core/symbols.js";
 import { isTensor, Tensor } from "../core/tensor.js";
@@ -115,6 +115,16 @@ export function lending(release: () => void, make: (release: () => void) => Tens
   }
 }
 
+/** A tensor over a whole GPUBuffer that only its elements are in, which ends a hold as {@link lending} does. */
+export function overBuffer(
+  buffer: GPUBuffer,
+  options: FromGPUBufferOptions,
+  release: () => void,
+): Tensor {
+  const whole = { ...options, capacity: buffer.size };
+  return lending(release, (once) => Tensor.fromGPUBuffer(buffer, { ...whole, release: once }));
+}
+
 const counted = new WeakMap<object, () => () => void>();
 
 /**
@@ -145,6 +155,11 @@ export function holdOn(value: object, key: string, keep = (): (() => void) => ()
     counted.set(value, add);
   }
   return add();
+}
+
+/** The result of `use`; if it throws, an object that a library made is disposed of. */
+export function keepingMade<R>(made: { dispose(): void }, use: () => R): R {
+  return keeping({ release: () => quietly(() => made.dispose()) }, use);
 }
 
 /** A tensor that only the caller has, or with `copy` a copy of it. */
@@ -249,6 +264,9 @@ export function storedName(library: string, tensor: Tensor, dtype?: "bool"): str
   return dtype === "bool" && tensor.dtype === "int32" ? "bool" : tensor.dtype;
 }
 
+/** Usages of a GPUBuffer that some libraries need, which copy from it when they read its elements. */
+export const STORAGE_COPY_SRC: number = 128 | 4;
+
 /** Throws UnsupportedError for a dtype that a library lacks. */
 export function checkDType(library: string, given: string, supported: readonly string[]): void {
   if (supported.includes(given)) return;
@@ -281,12 +299,11 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
   );
 }
 
-/** The name of a device; throws DeviceLostError for a lost one, TypeError for anything else. */
-export async function checkUsable(gpu: GPUDevice): Promise<string> {
+/** Throws DeviceLostError for a lost device, TypeError for anything else. */
+export async function checkUsable(gpu: GPUDevice): Promise<void> {
   const device = register(gpu);
   await null; // a device that was lost before it was registered reports it by now
   checkAlive(device);
-  return `${device.named}`;
 }
 
 /** Whether a device is not known to be lost. */

@@ -34,9 +34,7 @@ export interface JaxArray {
 
 const ON_GPU = ["float32", "int32", "uint32", "float16", "bool"];
 const ON_CPU = [...ON_GPU, "float64"];
-/** jax-js also copies from buffers, when it reads their elements. */
 const MODULE = "the module @jax-js/jax";
-const STORAGE_COPY_SRC = 128 | 4;
 
 /**
  * Makes WebGPU, on this device, the default of jax-js, which must not have asked for one before.
@@ -167,7 +165,7 @@ export function toJax<L extends Jax>(
   { copy, dtype }: common.GiveOptions & { dtype?: "bool" | undefined } = {},
 ): L["Array"]["prototype"] {
   common.checkLibrary(jax, "Array", MODULE);
-  return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
+  return keeping(fit(x, { copy, needs: { offset: 0, usage: common.STORAGE_COPY_SRC } }), (held) => {
     const name = common.storedName("jax-js", held, dtype);
     if (!held.device.gpu) return giveCPU(jax, held, name, copy);
     common.checkDevice("jax-js", held, deviceOf(jax));
@@ -262,16 +260,12 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
 /** Without its internals: one copy on the GPU, into an array of jax-js. */
 function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any {
   const made = jax.numpy.zeros(shape, { dtype, device: "webgpu" });
-  try {
-    const target = fromJax(jax, made);
-    releasing(target, () => {
+  common.keepingMade(made, () =>
+    releasing(fromJax(jax, made), (target) => {
       const [from, to] = [slotOf(held._managed.handle), slotOf(target._managed.handle)];
       copyInto(held._managed, from, to.buffer, 0);
-    });
-  } catch (error) {
-    quietly(() => made.dispose());
-    throw error;
-  }
+    }),
+  );
   held.release();
   return made;
 }

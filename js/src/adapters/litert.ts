@@ -41,8 +41,6 @@ export interface ToLiteRTOptions extends common.GiveOptions {
 
 const LIBRARY = "LiteRT.js";
 const DTYPES = ["float32", "int32", "uint8"];
-/** LiteRT.js also copies from buffers, when it reads their elements. */
-const STORAGE_COPY_SRC = 128 | 4;
 
 // --- devices ----------------------------------------------------------------------------------------
 
@@ -132,9 +130,7 @@ function fromGPU(
     return () => own.delete();
   };
   const hold = known ? common.holdOn(value, "onDelete", keep) : () => {};
-  const made = common.lending(hold, (release) =>
-    Tensor.fromGPUBuffer(buffer, { device, shape, dtype, capacity: buffer.size, release }),
-  );
+  const made = common.overBuffer(buffer, { device, shape, dtype }, hold);
   return common.copiedIf(copy || !known, joined(value.constructor, LIBRARY, made));
 }
 
@@ -170,7 +166,7 @@ export function toLiteRT<L extends LiteRT>(
   x: Exchangeable,
   { copy, environment = defaultOf(litert) }: ToLiteRTOptions = {},
 ): InstanceType<L["Tensor"]> {
-  return keeping(fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } }), (held) => {
+  return keeping(fit(x, { copy, needs: { offset: 0, usage: common.STORAGE_COPY_SRC } }), (held) => {
     common.checkDType(LIBRARY, held.dtype, DTYPES);
     if (held.size === 0) throw new UnsupportedError(`${LIBRARY} does not support empty tensors`);
     const shape = [...held.shape];

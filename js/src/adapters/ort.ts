@@ -261,17 +261,9 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: common.TakeOptions): Tens
   // Without the field whose end is deferred, the buffer may be reused too soon.
   const known = "disposer" in value;
   if (!known) common.refuseCopy(copy, "this version of onnxruntime-web cannot share its tensors");
-  const { type, dims } = value;
+  const options = { device, shape: value.dims, dtype: value.type as DTypeName };
   const buffer = value.gpuBuffer as GPUBuffer;
-  const made = common.lending(common.holdOn(value, "disposer"), (release) =>
-    Tensor.fromGPUBuffer(buffer, {
-      device,
-      shape: dims,
-      dtype: type as DTypeName,
-      capacity: buffer.size,
-      release,
-    }),
-  );
+  const made = common.overBuffer(buffer, options, common.holdOn(value, "disposer"));
   return common.copiedIf(copy || !known, isWatched(ort) ? made : joined(ort.env, LIBRARY, made));
 }
 

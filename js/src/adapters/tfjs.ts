@@ -5,11 +5,11 @@
  */
 
 import { classOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
-import { DeviceError, quietly, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { keeping } from "../core/releasing.js";
 import { sizeOf } from "../core/shape.js";
-import { Tensor } from "../core/tensor.js";
+import type { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import { take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -42,7 +42,6 @@ export interface TfTensor {
 const LIBRARY = "TensorFlow.js";
 const MODULE = "the module @tensorflow/tfjs-core";
 const DTYPES = ["float32", "int32", "bool"];
-const STORAGE_COPY_SRC = 128 | 4;
 /** What TensorFlow.js itself registers its webgpu backend with. */
 const PRIORITY = 3;
 
@@ -186,13 +185,9 @@ function fromBuffer(tf: Tf, backend: any, value: TfTensor, copy: boolean | undef
     // Other versions may keep it elsewhere: their public API makes a copy on the GPU.
     common.refuseCopy(copy, "this version of TensorFlow.js cannot share its tensors");
     const { tensorRef, buffer } = (value as any).dataToGPU();
-    return common.lending(
-      () => tensorRef.dispose(),
-      (release) => onGPU(backend, value, buffer, release),
-    );
+    return onGPU(backend, value, buffer, () => tensorRef.dispose());
   }
-  const made = () =>
-    common.lending(keep(tf, value), (release) => onGPU(backend, value, buffer, release));
+  const made = () => onGPU(backend, value, buffer, keep(tf, value));
   if (backend.commandEncoder === null) return joined(backend, LIBRARY, made());
   return flushed(backend, LIBRARY, backend.device, () => {
     backend.ensureCommandEncoderReady();
@@ -203,14 +198,10 @@ function fromBuffer(tf: Tf, backend: any, value: TfTensor, copy: boolean | undef
 }
 
 function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => void): Tensor {
-  return Tensor.fromGPUBuffer(buffer, {
-    device: backend.device,
-    shape: value.shape,
-    dtype: storedAs(backend, value.dtype),
-    capacity: buffer.size,
-    readOnly: true,
-    release,
-  });
+  const { device } = backend;
+  const { shape, dtype } = value;
+  const options = { device, shape, dtype: storedAs(backend, dtype), readOnly: true };
+  return common.overBuffer(buffer, options, release);
 }
 
 // --- to it ------------------------------------------------------------------------------------------
@@ -260,7 +251,7 @@ function fitFor(backend: any, x: Exchangeable, copy: boolean | undefined, dtype?
       wide = common.widened(taken);
       name = "bool";
     }
-    const request = { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } };
+    const request = { copy, needs: { offset: 0, usage: common.STORAGE_COPY_SRC } };
     const { device } = backend;
     return { held: fit(wide ?? taken, device ? { ...request, device } : request), name };
   } finally {
@@ -278,16 +269,13 @@ function giveGPU(tf: Tf, backend: any, held: Tensor, dtype: string): any {
     dtype === "bool"
       ? backend.createTensorFromGPUData({ buffer, zeroCopy: true }, shape, dtype)
       : tf.tensor({ buffer, zeroCopy: true }, shape, dtype);
-  try {
+  return common.keepingMade(made, () => {
     const record = recordOf(backend, made.dataId);
     // The backend releases it once the work on it is submitted.
     if (record?.resource === buffer) common.alias(record, "resource", held, () => buffer);
     else common.releaseWith(made, held);
     return made;
-  } catch (error) {
-    quietly(() => made.dispose());
-    throw error;
-  }
+  });
 }
 
 function giveCPU(

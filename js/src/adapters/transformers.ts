@@ -3,11 +3,10 @@
  * transformers.js 3 and 4: its tensors are wrapped `ort.Tensor`s, of the copy of onnxruntime-web that
  * it brings. A page may have another copy beside it, of another version and on another device.
  */
-import { quietly } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { checkLibrary, type GiveOptions, makeExchangeable, type TakeOptions } from "./common.js";
+import * as common from "./common.js";
 import {
   fromOrt,
   type Ort,
@@ -58,7 +57,7 @@ export async function useDevice(
 
 /** The copy of onnxruntime-web that transformers.js uses, which it does not export. */
 function ortOf(transformers: Transformers): Ort {
-  checkLibrary(transformers, "env", "the module @huggingface/transformers");
+  common.checkLibrary(transformers, "env", "the module @huggingface/transformers");
   const { Tensor: Class, env } = transformers;
   const { ort_tensor: inner } = new Class("uint8", new Uint8Array(0), [0]);
   return { Tensor: inner.constructor, env: env.backends.onnx ?? {} };
@@ -76,7 +75,7 @@ function ortOf(transformers: Transformers): Ort {
 export function fromTransformers(
   transformers: Transformers,
   value: TransformersTensor | OrtTensor | Exchangeable,
-  options: TakeOptions = {},
+  options: common.TakeOptions = {},
 ): Tensor {
   const inner = ((Object(value) as any).ort_tensor ?? value) as OrtTensor;
   const ort = ortOf(transformers);
@@ -97,18 +96,15 @@ export function fromTransformers(
 export function toTransformers<L extends Transformers>(
   transformers: L,
   x: Exchangeable,
-  options: GiveOptions = {},
+  options: common.GiveOptions = {},
 ): InstanceType<L["Tensor"]> {
   const inner = toOrt(ortOf(transformers), x, options);
-  try {
+  return common.keepingMade(inner, () => {
     // Where the page has set a copy of onnxruntime-web, the constructor takes that copy's alone.
     const made = new transformers.Tensor("uint8", new Uint8Array(0), [0]);
     made.ort_tensor = inner;
     return made;
-  } catch (error) {
-    quietly(() => inner.dispose());
-    throw error;
-  }
+  });
 }
 
 /**
@@ -117,5 +113,5 @@ export function toTransformers<L extends Transformers>(
  * @param transformers - the module `@huggingface/transformers`
  */
 export function install(transformers: Transformers): void {
-  makeExchangeable(transformers, transformers.Tensor as any, fromTransformers);
+  common.makeExchangeable(transformers, transformers.Tensor as any, fromTransformers);
 }

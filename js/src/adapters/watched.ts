@@ -25,13 +25,19 @@ export interface Watched {
   end(): void;
 }
 
+/** What a {@link Watched} reports. */
+interface Active {
+  names: readonly string[];
+  readonly scopes: Promise<GPUError | null>[];
+}
+
 const VALIDATION: readonly ErrorFilter[] = ["validation"];
 const MAKING: readonly ErrorFilter[] = ["validation", "out-of-memory"];
 
 export class WatchedDevice {
   /** The device to give to the library. */
   readonly seen: GPUDevice;
-  readonly #active = new Set<{ names: Set<string>; scopes: Promise<GPUError | null>[] }>();
+  readonly #active = new Set<Active>();
   /** Number of shaders and pipelines that are not known to be valid. */
   #doubtful = 0;
   /** Errors of shaders and pipelines that the library may keep, by their labels. */
@@ -63,16 +69,14 @@ export class WatchedDevice {
 
   /** Begins to watch what the library does. */
   begin(name: string): Watched {
-    const { size } = this.#active;
-    const made = { names: new Set([name]), scopes: [] };
+    const made: Active = { names: [name], scopes: [] };
     this.#active.add(made);
-    if (size > 0) {
-      // The caller cannot be identified: the errors of each name all.
-      for (const one of this.#active) for (const other of this.#active) join(one, other);
-    }
+    // Where there are several, the caller cannot be identified: the errors of each name all.
+    const names = [...new Set([...this.#active].flatMap((one) => one.names))];
+    for (const one of this.#active) one.names = names;
     return {
       get what() {
-        return [...made.names].join(" or ");
+        return made.names.join(" or ");
       },
       scopes: made.scopes,
       explain: ({ message }) => {
@@ -161,10 +165,6 @@ export class WatchedDevice {
 }
 
 const noop = () => {};
-
-function join(one: { names: Set<string> }, other: { names: Set<string> }): void {
-  for (const name of other.names) one.names.add(name);
-}
 
 /** An object that does what `target` does, but for some properties. */
 function forwarding<T extends object>(target: T, own: Record<PropertyKey, unknown>): T {
