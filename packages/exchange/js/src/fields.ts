@@ -11,26 +11,7 @@ interface Moving {
 }
 
 /** The fields of an exchange, each read once. */
-export interface Fields {
-  readonly kind: Kind;
-  readonly gpu: DeviceLike | null;
-  readonly shape: readonly number[];
-  readonly strides: readonly number[] | null;
-  readonly data: BufferLike | ArrayBufferView | Moving;
-  readonly byteOffset: number;
-  readonly capacity: number;
-  readonly flags: number;
-  /** Bits from an element to the next. */
-  readonly step: number;
-  readonly positions: readonly number[];
-  /** Bytes of `data` from the first element to the end of the last. */
-  readonly from: number;
-  readonly to: number;
-  readonly flush: () => unknown;
-  /** null where there is none. */
-  readonly fault: (() => unknown) | null;
-  readonly release: (wrote?: boolean) => unknown;
-}
+export type Fields = ReturnType<typeof describe>;
 
 const MAX_NDIM = 64;
 /** The minor version of the text that this suite goes by. */
@@ -55,10 +36,7 @@ export function checkObject(exchange: unknown): asserts exchange is Record<strin
 }
 
 /** @param wanted - what the factory was asked for */
-export function describe(
-  exchange: unknown,
-  wanted: { kind: Kind; shape: readonly number[] },
-): Fields {
+export function describe(exchange: unknown, wanted: { kind: Kind; shape: readonly number[] }) {
   checkObject(exchange);
   const { version, device, dtype, shape, strides, data, byteOffset, capacity, flags } = exchange;
   const { flush, fault = null, release } = exchange;
@@ -106,17 +84,20 @@ export function describe(
     gpu,
     shape: dims,
     strides: steps,
-    data: data as Fields["data"],
+    data: data as BufferLike | ArrayBufferView | Moving,
     byteOffset: start,
     capacity: own,
     flags: mask,
+    /** Bits from an element to the next. */
     step,
     positions: places,
+    /** Bytes of `data` from the first element to the end of the last. */
     from,
     to,
-    flush: flush as Fields["flush"],
-    fault: fault as Fields["fault"],
-    release: release as Fields["release"],
+    flush: flush as () => unknown,
+    /** null where there is none. */
+    fault: fault as (() => unknown) | null,
+    release: release as (wrote?: boolean) => unknown,
   };
 }
 

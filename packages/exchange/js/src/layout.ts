@@ -24,20 +24,10 @@ type Part = "other" | "element" | "padding";
 /** Marks foreign bytes. */
 const STRANGE = 0xa5;
 
-export interface Layout {
-  readonly values: (number | bigint)[];
-  /** All bytes as they must be, foreign ones included. */
-  readonly right: Uint8Array<ArrayBuffer>;
-  readonly parts: readonly Part[];
-  /** The bytes where `data` starts, where element 0 does, and where `capacity` and `data` end. */
-  readonly start: number;
-  readonly first: number;
-  readonly end: number;
-  readonly stop: number;
-}
+export type Layout = ReturnType<typeof layoutOf>;
 
 /** @param guard - bytes before and behind `data` */
-export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
+export function layoutOf(plan: Plan, kind: Kind, guard: number) {
   const { shape = [2, 3], strides = null, around = 0, padding = 0, flags = 0, shift = 0 } = plan;
   const step = flags & 4 ? 8 : kind.bits;
   const places = positions(shape, strides);
@@ -68,7 +58,17 @@ export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
     const bit = bits[Math.floor(i / kind.parts)] as number;
     set(view, kind, bit + (i % kind.parts) * kind.width, value);
   });
-  return { values, right, parts, start, first, end, stop };
+  return {
+    values,
+    /** All bytes as they must be, foreign ones included. */
+    right,
+    parts,
+    /** The bytes where `data` starts, where element 0 does, and where `capacity` and `data` end. */
+    start,
+    first,
+    end,
+    stop,
+  };
 }
 
 /** The same bytes with all elements overwritten. */

@@ -12,9 +12,9 @@ export interface OfferMemory {
   /** All of it, as it is now or after submitted work. */
   read(): Promise<Uint8Array>;
   /** Moves it elsewhere, if it can. */
-  grow(): void;
+  grow?(): void;
   /** Ends it. */
-  free(): void;
+  free?(): void;
 }
 
 export type ArrayPlace = "array" | "bytes" | "DataView" | "shared" | "memory" | "holder";
@@ -62,7 +62,6 @@ export function arrayMemory(size: number, place: ArrayPlace, kind: Kind): OfferM
     grow() {
       if (memory instanceof WebAssembly.Memory) memory.grow(1);
     },
-    free() {},
   };
 }
 
@@ -72,7 +71,6 @@ export function deviceMemory(size: number, device: DeviceLike, usage: number): O
     data: () => buffer,
     write: (image) => device.queue.writeBuffer(buffer, 0, image),
     read: () => readBuffer(device, buffer, 0, size),
-    grow() {},
     free: () => buffer.destroy(),
   };
 }

@@ -101,7 +101,7 @@ export class Offer {
   }
 
   free(): void {
-    this.#memory.free();
+    this.#memory.free?.();
   }
 
   /** Throws Broken, by `rule` where nothing else is seen, unless these are the elements. */
@@ -202,8 +202,8 @@ export class Offer {
     }
     this.#memory.write(this.#layout.right);
     // Views made before this are empty, and those that are made now must not outlive an `await`.
-    this.#memory.grow();
-    queueMicrotask(() => this.#memory.grow());
+    this.#memory.grow?.();
+    queueMicrotask(() => this.#memory.grow?.());
     this.plan.meanwhile?.();
   }
 

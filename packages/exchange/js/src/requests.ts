@@ -118,31 +118,25 @@ export async function leavesNone(
   return eventually(() => isGone(trial, subject));
 }
 
-const UNSEEN = "a hold that is left cannot be observed";
-
-export async function ended(trial: Trial): Promise<void> {
-  if (!(await showsHolds(trial))) skip(UNSEEN);
-  for (const request of [{}, { copy: true }, { copy: false }, { writes: true }]) {
-    await leavesNothing(trial, request, ["O2"]);
-  }
-}
+export const ended = (trial: Trial): Promise<void> =>
+  leaveNothing(trial, [{}, { copy: true }, { copy: false }, { writes: true }], false);
 
 /** Also of errors that are not its own. */
-export async function nothingHeld(trial: Trial): Promise<void> {
-  if (!(await showsHolds(trial))) skip(UNSEEN);
-  for (const request of refusable(trial)) await leavesNothing(trial, request, ["O2", "X2"]);
-}
+export const nothingHeld = (trial: Trial): Promise<void> =>
+  leaveNothing(trial, refusable(trial), true);
 
-/** Makes a request, which may leave no hold, whether answered or refused. */
-async function leavesNothing(trial: Trial, request: unknown, rules: string[]): Promise<void> {
-  let answered = false;
-  const use = async (subject: Subject) => {
-    answered = await tried(trial, subject, request);
-  };
-  if (await leavesNone(trial, use)) return;
-  if (answered) broken("O2", `after ${brief(request)} and release(), a hold is left`);
-  if (rules.includes("X2"))
-    broken("X2", `after ${brief(request)}, which was refused, a hold is left`);
+/** Makes requests, which may leave no hold when answered, nor, if `both`, when refused. */
+async function leaveNothing(trial: Trial, requests: unknown[], both: boolean): Promise<void> {
+  if (!(await showsHolds(trial))) skip("a hold that is left cannot be observed");
+  for (const request of requests) {
+    let answered = false;
+    const use = async (subject: Subject) => {
+      answered = await tried(trial, subject, request);
+    };
+    if (await leavesNone(trial, use)) continue;
+    if (answered) broken("O2", `after ${brief(request)} and release(), a hold is left`);
+    if (both) broken("X2", `after ${brief(request)}, which was refused, a hold is left`);
+  }
 }
 
 /** A request whose getters ask the same producer in the middle of its answer. */
