@@ -65,7 +65,7 @@ export class Waits {
   }
 
   /**
-   * @internal The number with which Python waits for a promise. `handle` returns the hold that Python's
+   * The number with which Python waits for a promise. `handle` returns the hold that Python's
    * `_wait` returns: when Python goes on, and not at all if an interrupt ends its wait.
    */
   add(promise: Promise<unknown>, handle: () => number = () => NOTHING): Wait {
