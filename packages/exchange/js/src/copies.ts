@@ -56,9 +56,7 @@ export async function copies(trial: Trial): Promise<unknown> {
 export async function devices(trial: Trial): Promise<void> {
   const { device, options, known, later } = trial;
   const subject = await trial.make();
-  const there = await trial.hold(subject, { device });
-  await there.expect("R3");
-  there.release();
+  await trial.read(subject, "R3", { device });
   const second: DeviceLike | null | undefined = device && (await options.requestDevice?.());
   const others = device ? [null, second] : [options.device ?? undefined];
   try {

@@ -15,9 +15,7 @@ export async function optionalFields(trial: Trial): Promise<void> {
   const subject = await trial.make();
   const absent = { versions: undefined, device: undefined, copy: undefined, writes: undefined };
   for (const request of [undefined, {}, absent, { [Symbol("later")]: 1, later: {} }]) {
-    const held = await trial.hold(subject, request);
-    await held.expect();
-    held.release();
+    await trial.read(subject, undefined, request);
   }
 }
 
@@ -70,9 +68,7 @@ export async function usableAfterErrors(trial: Trial): Promise<void> {
   for (const request of [...refusable(trial), ...HOSTILE]) {
     const answered = await tried(trial, subject, request);
     try {
-      const held = await trial.hold(subject);
-      await held.expect(answered ? "T5" : "X2");
-      held.release();
+      await trial.read(subject, answered ? "T5" : "X2");
     } catch (error) {
       if (answered && error instanceof Broken) throw error;
       broken("X2", `after the request ${brief(request)}, another one saw ${show(error)}`);
@@ -183,9 +179,7 @@ export async function needs(trial: Trial): Promise<void> {
     { offset: 0, padTo: 16, usage: 128 | 4 },
     { exactUsage: 140, padTo: 3 },
   ]) {
-    const held = await trial.hold(subject, { needs });
-    await held.expect("R6");
-    held.release();
+    await trial.read(subject, "R6", { needs });
   }
 }
 

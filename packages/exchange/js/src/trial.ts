@@ -142,12 +142,12 @@ export class Trial {
     return exchange;
   }
 
-  /** A hold, whose fields are checked. */
+  /** A hold, whose fields are checked: its elements are on the device that was asked for. */
   async hold(subject: Subject, ...request: unknown[]): Promise<Held> {
     return this.answered(await this.ask(subject, ...request), subject, request[0]);
   }
 
-  /** The same of an answer to a request: its elements are on the device that was asked for. */
+  /** That of an answer to a request. */
   answered(exchange: unknown, subject: Subject, request: unknown): Held {
     const held = this.held(exchange, subject);
     const { device } = Object(request) as { device?: DeviceLike | null };
@@ -158,6 +158,13 @@ export class Trial {
       broken(gpu && this.device ? "D1" : "F2", "the device is not the one it was made on");
     }
     return held;
+  }
+
+  /** Makes a request, reads the elements and releases them. */
+  async read(subject: Subject, rule?: string, ...request: unknown[]): Promise<void> {
+    const held = await this.hold(subject, ...request);
+    await held.expect(rule);
+    held.release();
   }
 
   held(exchange: unknown, subject: Subject): Held {

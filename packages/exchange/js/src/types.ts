@@ -92,7 +92,7 @@ export interface ConsumeOptions {
 }
 
 /** Options of `consumerConformance`. */
-export interface ConsumerOptions {
+export interface ConsumerOptions extends Pick<ProducerOptions, "device" | "dtypes" | "timeoutMs"> {
   /**
    * Takes a tensor, reads it and releases it: returns the components of its elements in row-major
    * order, or their bytes as DLPack stores them, or a promise of those. It throws UnsupportedError
@@ -102,9 +102,6 @@ export interface ConsumerOptions {
   consume: (producer: any, options: ConsumeOptions) => unknown;
   /** Gives a `GPUDevice` that the suite destroys: E4 is then tested by more than `fault()`. */
   requestDevice?: (() => DeviceLike | PromiseLike<DeviceLike>) | undefined;
-  device?: DeviceLike | null | undefined;
-  dtypes?: readonly string[] | undefined;
-  timeoutMs?: number | undefined;
 }
 
 /** The result for a rule of EXCHANGE.md. */
