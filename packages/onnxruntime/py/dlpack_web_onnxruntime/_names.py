@@ -1,6 +1,7 @@
 """Names of onnxruntime: its enumerations, with the same numbers, and what has no counterpart
 in a page, where using it raises the reason."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NoReturn
 
@@ -44,19 +45,18 @@ class ExecutionOrder(_Named):
     MEMORY_EFFICIENT = 2
 
 
-def _made(name: str, members: dict[str, int]) -> Any:
+def _made(name: str, members: dict[str, int] | str, start: int = 0) -> Any:
     made: Any = _Named
-    return made(name, members)
+    return made(name, members, start=start)
 
 
 # Enumerations of features that a page lacks: scripts may use their members.
 OrtAllocatorType = _made(
-    "OrtAllocatorType",
-    {"INVALID": -1, "ORT_DEVICE_ALLOCATOR": 0, "ORT_ARENA_ALLOCATOR": 1},
+    "OrtAllocatorType", "INVALID ORT_DEVICE_ALLOCATOR ORT_ARENA_ALLOCATOR", start=-1
 )
 OrtCompileApiFlags = _made(
     "OrtCompileApiFlags",
-    {"NONE": 0, "ERROR_IF_NO_NODES_COMPILED": 1, "ERROR_IF_OUTPUT_FILE_EXISTS": 2},
+    "NONE ERROR_IF_NO_NODES_COMPILED ERROR_IF_OUTPUT_FILE_EXISTS",
 )
 OrtDeviceMemoryType = _made("OrtDeviceMemoryType", {"DEFAULT": 0, "HOST_ACCESSIBLE": 5})
 OrtDeviceVendorId = IntEnum(
@@ -74,17 +74,10 @@ OrtDeviceVendorId = IntEnum(
 )
 OrtExecutionProviderDevicePolicy = _made(
     "OrtExecutionProviderDevicePolicy",
-    {
-        "DEFAULT": 0,
-        "PREFER_CPU": 1,
-        "PREFER_NPU": 2,
-        "PREFER_GPU": 3,
-        "MAX_PERFORMANCE": 4,
-        "MAX_EFFICIENCY": 5,
-        "MIN_OVERALL_POWER": 6,
-    },
+    "DEFAULT PREFER_CPU PREFER_NPU PREFER_GPU MAX_PERFORMANCE MAX_EFFICIENCY "
+    "MIN_OVERALL_POWER",
 )
-OrtHardwareDeviceType = _made("OrtHardwareDeviceType", {"CPU": 0, "GPU": 1, "NPU": 2})
+OrtHardwareDeviceType = _made("OrtHardwareDeviceType", "CPU GPU NPU")
 OrtMemType = _made(
     "OrtMemType", {"CPU_INPUT": -2, "CPU_OUTPUT": -1, "CPU": -1, "DEFAULT": 0}
 )
@@ -143,48 +136,32 @@ METHODS = {
 }
 
 
-def refuse(name: str, why: str) -> NoReturn:
-    """Raises NotImplemented with the reason."""
-    raise unsupported(f"{name} is not available in a page: {why}")
+def refused(name: str, why: str) -> Callable[..., NoReturn]:
+    """A function that raises NotImplemented with the reason."""
+
+    def function(*args: Any, **options: Any) -> NoReturn:
+        raise unsupported(f"{name} is not available in a page: {why}")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Raises NotImplemented: {why}."
+    return function
 
 
 class _Refused(type):
     """A class whose calls and members raise the reason why it is missing."""
 
     def __call__(cls, *args: Any, **options: Any) -> NoReturn:
-        refuse(cls.__name__, REASONS[cls.__name__])
+        refused(cls.__name__, REASONS[cls.__name__])()
 
     def __getattr__(cls, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        refuse(f"{cls.__name__}.{name}", REASONS[cls.__name__])
-
-
-def _function(name: str) -> Any:
-    def refused(*args: Any, **options: Any) -> NoReturn:
-        refuse(name, REASONS[name])
-
-    refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = f"Raises NotImplemented: {REASONS[name]}."
-    return refused
+        refused(f"{cls.__name__}.{name}", REASONS[cls.__name__])()
 
 
 REFUSED = {
     name: _Refused(name, (), {"__doc__": f"Not available in a page: {why}."})
     if name[0].isupper()
-    else _function(name)
+    else refused(name, why)
     for name, why in REASONS.items()
 }
-
-
-class RefusedMethods:
-    """The methods of a session without a counterpart in a page."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in METHODS:
-            return lambda *args, **options: refuse(name, METHODS[name])
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}",
-            name=name,
-            obj=self,
-        )
