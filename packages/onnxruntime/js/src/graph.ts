@@ -20,26 +20,7 @@ export interface GraphSlot {
   shape: (number | string)[];
 }
 
-export interface GraphFacts {
-  inputs: GraphSlot[];
-  outputs: GraphSlot[];
-  /** Inputs with a default value in the model, which a run may replace. */
-  overridable: GraphSlot[];
-  /**
-   * Inputs that are indices into a value of the model, and how many there are to choose from. GPUs
-   * read arbitrary values for an index out of bounds, where a CPU raises an error.
-   */
-  indices: Map<string, number>;
-  /** The first name of an input or output that onnxruntime-web would take for another one. */
-  wrongName: string | undefined;
-  /** The first input or output whose elements onnxruntime-web has no tensors for. */
-  refused: GraphSlot | undefined;
-  /**
-   * What onnxruntime-web would change in strings of the model, which may be results: "NUL".
-   * undefined: nothing, or there are no results of strings.
-   */
-  flaw: string | undefined;
-}
+export type GraphFacts = ReturnType<typeof graphFacts>;
 
 /** A graph's inputs have values that may be replaced from this version of the file format on. */
 const OVERRIDABLE_FROM = 4;
@@ -87,16 +68,20 @@ function slotOf(info: Uint8Array): GraphSlot {
   return { name: textOf(partOf(info, 1)), type: typeOf(proto), shape: shapeOf(proto) };
 }
 
-/** What is wrong with the name of an input or output that onnxruntime-web takes for another one. */
+/** What is wrong with the name of an input or output. */
 function misnamed(info: Uint8Array): string | undefined {
   const name = textOf(partOf(info, 1));
   const flaw =
     name === "__proto__" ? "every JavaScript object has it" : flawOfName(partOf(info, 1));
-  return flaw && `${JSON.stringify(name)} (${flaw})`;
+  if (flaw === undefined) return undefined;
+  return (
+    `onnxruntime-web would take the name ${JSON.stringify(name)} (${flaw}) of an input or ` +
+    "output for another one: rename it in the model"
+  );
 }
 
 /** The inputs and outputs of a model's graph. */
-export function graphFacts(model: Uint8Array): GraphFacts {
+export function graphFacts(model: Uint8Array) {
   const inputs: GraphSlot[] = [];
   const outputs: GraphSlot[] = [];
   const values = new Map<string, Uint8Array>();
@@ -115,10 +100,21 @@ export function graphFacts(model: Uint8Array): GraphFacts {
   return {
     inputs: inputs.filter((slot) => !has(slot)),
     outputs,
+    /** Inputs with a default value in the model, which a run may replace. */
     overridable: version < OVERRIDABLE_FROM ? [] : inputs.filter(has),
+    /**
+     * Inputs that are indices into a value of the model, and how many there are to choose from. GPUs
+     * read arbitrary values for an index out of bounds, where a CPU raises an error.
+     */
     indices: indicesOf(gathers, inputs, values),
+    /** What is wrong with the first name that onnxruntime-web would take for another one. */
     wrongName,
+    /** The first input or output whose elements onnxruntime-web has no tensors for. */
     refused: [...inputs, ...outputs].find(({ type }) => REFUSED.test(type)),
+    /**
+     * What onnxruntime-web would change in strings of the model, which may be results: "NUL".
+     * undefined: nothing, or there are no results of strings.
+     */
     flaw: outputs.some(({ type }) => type === STRINGS) ? flawOfStrings(model) : undefined,
   };
 }

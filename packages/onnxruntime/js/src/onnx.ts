@@ -115,8 +115,8 @@ export function modelFacts(model: Uint8Array) {
     domain: textOf(partOf(model, 4)),
     description: textOf(partOf(model, 6)),
     graph_description: textOf(partOf(graph, 10)),
-    /** undefined: the file does not have it. */
-    version: version === undefined ? undefined : Number(version),
+    // Only if the file has it.
+    ...(version !== undefined && { version: Number(version) }),
     custom_metadata_map: new Map([...messagesIn(model, 14)].map(pairOf)),
   };
 }

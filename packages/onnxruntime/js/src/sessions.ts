@@ -34,7 +34,7 @@ import {
   type Wait,
   type Work,
 } from "dlpack-web/internal";
-import { type GraphFacts, type GraphSlot, graphFacts } from "./graph.js";
+import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
 
@@ -102,7 +102,14 @@ export class Library {
     usual?: GPUDevice,
     device?: GPUDevice,
   ): Session {
-    return new Session(this.ort, this.python, { model, files, options, usual, device });
+    // All sessions that are made of it are of the same file.
+    let fetching: Promise<Loaded> | undefined;
+    const load = async () => {
+      if (typeof model !== "string") return { model, files };
+      fetching ??= fetchModel(model, files);
+      return fetching;
+    };
+    return new Session(this.ort, this.python, { load, options, usual, device });
   }
 }
 
@@ -115,13 +122,10 @@ interface Loaded {
 }
 
 interface Source {
-  model: Uint8Array | string;
-  files: Record<string, Uint8Array>;
+  load: () => Promise<Loaded>;
   options: { executionProviders?: unknown[] };
   usual: GPUDevice | undefined;
   device: GPUDevice | undefined;
-  /** Returns the model if it is a rewritten one of another session. */
-  load?: () => Promise<Loaded>;
 }
 
 /** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
@@ -130,6 +134,8 @@ export class Session {
   readonly ready: Promise<void>;
   /** @internal Required inputs, then those with a default value in the model. */
   inputs: readonly Slot[] = [];
+  /** How many are required. */
+  #required = 0;
   /** @internal */
   outputs: readonly Slot[] = [];
   /** Sessions in which default values are fed, by their names. */
@@ -142,8 +148,6 @@ export class Session {
   #zipped = new Map<string, Labels>();
   #gpu: GPUDevice | undefined;
   #released = false;
-  /** The fetched model: all sessions that are made of it are of the same file. */
-  #fetched: Promise<Loaded> | undefined;
   /** Runs that compute with it and have not ended. */
   readonly #computing = new Set<Promise<void>>();
   /** Runs of Python, by number: a JavaScript object costs Python more than the run. */
@@ -167,16 +171,12 @@ export class Session {
   /** Facts about the model. */
   get facts() {
     return {
-      inputs: this.#required(),
+      inputs: this.inputs.slice(0, this.#required),
       outputs: this.outputs,
       model: this.#facts,
       graph: this.#graph,
       zipped: this.#zipped,
     };
-  }
-
-  #required(): readonly Slot[] {
-    return this.inputs.slice(0, this.inputs.length - (this.#graph?.overridable.length ?? 0));
   }
 
   /** Opens it; where that fails, the next run tries again. */
@@ -192,11 +192,16 @@ export class Session {
     const { options } = this.source;
     const onGPU = options.executionProviders?.includes("webgpu");
     if (onGPU) this.#gpu = await this.#device();
-    const { model: written, files } = await this.#load();
+    const { model: written, files } = await this.source.load();
     this.#facts = modelFacts(written);
     this.#graph = graphFacts(written);
     const { refused } = this.#graph;
-    if (refused) throw cannotFeed(refused);
+    if (refused) {
+      const { name, type } = refused;
+      throw unsupported(
+        `onnxruntime-web has no ${type}, the type of ${name}: export the model in float32 or float16`,
+      );
+    }
     const { model, zipped } = withoutZipMaps(written);
     this.#zipped = zipped;
     const externalData = Object.entries(files).map(([path, data]) => ({ path, data }));
@@ -222,10 +227,13 @@ export class Session {
         }
       }
       const { overridable, wrongName } = this.#graph;
-      if (wrongName !== undefined) throw misnamed(wrongName);
+      if (wrongName !== undefined) throw unsupported(wrongName);
       const replaced = overridable.map(({ name }) => ({ name, isTensor: true }));
       this.inputs = [...made.inputMetadata, ...replaced];
-      this.outputs = [...made.outputMetadata];
+      this.#required = made.inputMetadata.length;
+      this.outputs = made.outputMetadata.map((slot: Slot) =>
+        zipped.has(slot.name) ? { ...slot, isTensor: false } : slot,
+      );
     } catch (error) {
       if (made) await inTurn(this.ort, () => made.release());
       throw error;
@@ -242,26 +250,6 @@ export class Session {
     const started = realDevice<GPUDevice | undefined>(await ort.env.webgpu?.device);
     const runs = started !== undefined && (await isUsable(started));
     return shareDevice({ ort }, { device: device ?? (runs ? undefined : usual) });
-  }
-
-  /** The model and its files; missing files are fetched. */
-  async #load(): Promise<Loaded> {
-    const { model: given, files: known, load } = this.source;
-    if (load) return load();
-    if (typeof given !== "string") return { model: given, files: known };
-    this.#fetched ??= this.#fetch(given, known);
-    return this.#fetched;
-  }
-
-  async #fetch(given: string, known: Loaded["files"]): Promise<Loaded> {
-    const model = await fetched(given);
-    const files: Record<string, Uint8Array> = Object.assign(Object.create(null), known);
-    await Promise.all(
-      externalFiles(model).map(async (name) => {
-        files[name] ??= await fetched(new URL(name, new URL(given, location.href)).href);
-      }),
-    );
-    return { model, files };
   }
 
   /** @internal The session of the library. */
@@ -292,9 +280,8 @@ export class Session {
    * The session for a run, by the numbers of the inputs fed: another one if default values are fed.
    */
   #engineFor(strings: object, feeds: readonly number[]): Session {
-    const required = this.#required().length;
     const names = [...Object.keys(strings).map(Number), ...feeds.filter((_, i) => i % 2 === 0)]
-      .filter((i) => i >= required)
+      .filter((i) => i >= this.#required)
       .map((i) => (this.inputs[i] as Slot).name)
       .sort();
     if (names.length === 0 || this.#released) return this;
@@ -302,7 +289,7 @@ export class Session {
     let found = this.#overriding.get(key);
     if (found === undefined) {
       const load = async () => {
-        const { model, files } = await this.#load();
+        const { model, files } = await this.source.load();
         return { model: withoutValues(model, names), files };
       };
       const source = { ...this.source, load, device: this.#gpu };
@@ -606,19 +593,6 @@ class Run {
   }
 }
 
-function misnamed(name: string): Error {
-  return unsupported(
-    `onnxruntime-web would take the name ${name} of an input or output for another one: ` +
-      "rename it in the model",
-  );
-}
-
-function cannotFeed({ name, type }: GraphSlot): Error {
-  return unsupported(
-    `onnxruntime-web has no ${type}, the type of ${name}: export the model in float32 or float16`,
-  );
-}
-
 /** In the words of onnxruntime-web: NOT_IMPLEMENTED. */
 function unsupported(message: string): Error {
   return new Error(`failed to load the model. ERROR_CODE: 9, ERROR_MESSAGE: ${message}`);
@@ -642,6 +616,18 @@ function isSmall({ device, dtype, nbytes, padded }: Tensor): boolean {
 
 function isUploaded({ dtype, nbytes }: Tensor): boolean {
   return nbytes >= UPLOADED_BYTES && UPLOADED.includes(dtype);
+}
+
+/** A model, and its external data files; those that are not known are fetched beside it. */
+async function fetchModel(url: string, known: Loaded["files"]): Promise<Loaded> {
+  const model = await fetched(url);
+  const files: Record<string, Uint8Array> = Object.assign(Object.create(null), known);
+  await Promise.all(
+    externalFiles(model).map(async (name) => {
+      files[name] ??= await fetched(new URL(name, new URL(url, location.href)).href);
+    }),
+  );
+  return { model, files };
 }
 
 async function fetched(url: string): Promise<Uint8Array> {

@@ -29,8 +29,7 @@ class OnnxRuntimeBackendRep:
             if len(arguments) != 1:
                 raise RuntimeError(f"Model expect {len(arguments)} inputs")
             feeds = {arguments[0].name: inputs}
-        names = [each.name for each in self._session.get_outputs()]
-        return self._session.run(names, feeds, chosen)
+        return self._session.run(None, feeds, chosen)
 
 
 class OnnxRuntimeBackend:

@@ -151,21 +151,13 @@ class InferenceSession:
             for name, keys in facts["zipped"].items()  # ints are JavaScript's BigInts
         }
         self._inputs = [node_arg(slot, types) for slot in facts["inputs"]]
-        outputs = [
-            NodeArg(slot["name"], types[slot["name"]], [])
-            if slot["name"] in zipped
-            else node_arg(slot, types)
-            for slot in facts["outputs"]
-        ]
+        outputs = [node_arg(slot, types) for slot in facts["outputs"]]
         self._outputs = Outputs(outputs, zipped, graph["flaw"])
         self._overridable = [
             NodeArg(slot["name"], slot["type"], shape_of(slot["shape"]))
             for slot in graph["overridable"]
         ]
-        known = {
-            key: value for key, value in facts["model"].items() if value is not None
-        }
-        self._meta = ModelMetadata(**known)
+        self._meta = ModelMetadata(**facts["model"])
         self._feeds = Feeds(
             self._inputs,
             self._overridable,
@@ -495,12 +487,9 @@ class InferenceSession:
         if missing:
             raise RuntimeError(f"Error in execution: Missing Input: {missing[0]}")
         self._feeds.check_names(binding._inputs)
-        self._outputs.indices(list(binding._outputs))
-        outputs: list[tuple[int, Any]] = [
-            (self._outputs.places[name], target)
-            for name, target in binding._outputs.items()
-        ]
-        plan = self._outputs.plan(outputs)
+        places = self._outputs.indices(list(binding._outputs))
+        targets = binding._outputs.values()
+        plan = self._outputs.plan([*zip(places, targets, strict=True)])
         pending: Pending = self._pending(binding._inputs, plan, options)
         return pending
 
