@@ -6,7 +6,7 @@ is first needed.
 """
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -101,15 +101,6 @@ class Backend(model.Backend):
         if not isinstance(gpu, wgpu.wgpu().GPUDevice):
             raise TypeError(f"a wgpu.GPUDevice is needed, not {gpu!r}")
         return self.register(gpu, lambda: Device(gpu)).id
-
-    def register(
-        self,
-        gpu: Any,
-        make: Callable[[], ModelDevice],
-        options: dict[str, Any] | None = None,
-    ) -> ModelDevice:
-        idle.start()
-        return super().register(gpu, make, options)
 
     # --- tensors ----------------------------------------------------------------------
 

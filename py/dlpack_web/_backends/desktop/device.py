@@ -23,6 +23,7 @@ class Device(model.Device):
         limits, features = wgpu.limits(gpu), wgpu.features(gpu)
         super().__init__(gpu, limits, features, options, adapter_limits)
         self.pool.wake = idle.wake
+        idle.start()
         #: A buffer over CPU memory was dropped, and the GPU may still use the memory.
         self.frees = False
         #: Pipelines that clear the end of a last word, by the number of its bytes to
