@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..._core import DeviceLostError
 from ..checks import Arguments, Counts, ShaderSource
 from ..model.buffers.pool import COPY_DST, COPY_SRC, MAP_READ
 from ..model.buffers.views import round_up
 from ..model.errors.errors import Fault
-from ..model.errors.operations import ask, attempt, fault_of, refusal
+from ..model.errors.operations import ask, attempt, fault_of
 from ..model.kernels import batch, kernels
 from ..model.kernels.arguments import Bound, layout_entries
 from ..model.kernels.batch import Ready
@@ -29,12 +28,10 @@ class Kernel(kernels.Kernel):
             self._build(source.wgsl, source.entry)
         except wgpu.errors() as error:
             what = f"compiling {self.what}"
-            refused = refusal(self._device, what, error)
-            if isinstance(refused, DeviceLostError):
-                raise refused from None
-            text, line = _explain(source, error)
-            told = f"{what} failed on {self._device}: {text}"
-            self.fault = Fault(told, self.label, line)
+            fault = fault_of(self._device, what, error, self.label)
+            text, fault.line = _explain(source, error)
+            fault.message = f"{what} failed on {self._device}: {text}"
+            self.fault = fault
 
     def _build(self, wgsl: str, entry: str) -> None:
         gpu, bindings = self._device.gpu, self._shader.bindings
