@@ -207,10 +207,6 @@ class _Piece:
             to, length = self.offset + i * self.pitch, round_up(skip + rows.nbytes, 4)
             yield self.view.slot.buffer, start - skip, to, length
 
-    def release(self) -> None:
-        self.source.release()
-        self.target.release()
-
 
 class _Batch:
     """The tensors of one device that share one staging buffer and one map."""
@@ -307,4 +303,5 @@ async def read(sources: Tensors, targets: Tensors, blocking: bool = False) -> No
     finally:
         for batch in batches:
             for piece in batch.pieces:
-                piece.release()
+                piece.source.release()
+                piece.target.release()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...checks import tokens_of
 from .. import messages
+from ..buffers.views import round_up
 from ..generated import HELP
 
 
@@ -138,16 +139,12 @@ class _Layout:
 
     def stride(self) -> int:
         """Bytes from an element of an array of these to the next."""
-        return _aligned(self.size, self.align)
+        return round_up(self.size, self.align)
 
 
 # The largest number and size that are read; others are left to the compiler.
 _MOST = 2**32 - 1
 _DEEPEST = 20  # WGSL allows 15 levels
-
-
-def _aligned(n: int, to: int) -> int:
-    return -(-n // to) * to
 
 
 def _vector(scalar: str, count: int) -> _Layout:
@@ -269,7 +266,7 @@ class _Source:
             size = self.number_of(attributes, "size", least)
             if own is None or size is None or own < layout.align or size < least:
                 return None
-            end = _aligned(end, own) + size
+            end = round_up(end, own) + size
             most = max(most, own)
             scalars.add(layout.scalar)
             last = layout
@@ -279,7 +276,7 @@ class _Source:
         if last.runtime:
             return _Layout(None, False, most, end + last.size, False, last.element)
         one = scalars.pop() if len(scalars) == 1 else None
-        return _Layout(one, False, most, _aligned(end, most), False)
+        return _Layout(one, False, most, round_up(end, most), False)
 
 
 @dataclass(frozen=True)
