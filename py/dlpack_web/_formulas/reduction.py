@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Sequence
 from functools import partial
-from operator import index as as_int
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -13,6 +12,7 @@ from .._backends.checks import Arguments, Counts, Key
 from .._kernels import named
 from .._kernels.kernel import Kernel
 from .._layout.dtype import parse_dtype
+from .._layout.views import extents
 from .._tensor.tensor import Tensor
 from . import formulas
 from .generated import IN_REDUCTIONS
@@ -159,11 +159,11 @@ class ReductionKernel:
         if bound.shape is None:
             raise ValueError(f'kernel "{signature.name}" needs a tensor to reduce')
         axes = _axes(axis, bound.shape)
-        extents = enumerate(bound.shape)
+        axes_of = enumerate(bound.shape)
         if keepdims:
-            shape = tuple(1 if at in axes else n for at, n in extents)
+            shape = tuple(1 if at in axes else n for at, n in axes_of)
         else:
-            shape = tuple(n for at, n in extents if at not in axes)
+            shape = tuple(n for at, n in axes_of if at not in axes)
         if bound.outputs:
             signature.check_outputs(bound.outputs, shape, "the result has")
         return signature.onto(
@@ -318,9 +318,7 @@ def _axes(axis: Any, shape: tuple[int, ...]) -> frozenset[int]:
     if axis is None:
         return frozenset(range(ndim))
     try:
-        indices = [
-            as_int(one) for one in (axis if isinstance(axis, Sequence) else (axis,))
-        ]
+        indices = extents(axis)
     except TypeError:
         raise TypeError(f"axis must be ints or None, not {axis!r}") from None
     found: set[int] = set()

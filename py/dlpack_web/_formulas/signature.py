@@ -1,7 +1,7 @@
 """Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given,
 and errors that name the parameter."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -55,7 +55,7 @@ class Signature:
         self.cached = 0 if any(x.type == "f16" for x in inputs) else len(self._params)
 
     def __str__(self) -> str:
-        ins, outs = _listed(self.inputs), _listed(self.outputs)
+        ins, outs = (", ".join(map(str, x)) for x in (self.inputs, self.outputs))
         return f"({ins}) -> ({outs})"
 
     def sort(self, args: tuple[Any, ...]) -> BoundArguments:
@@ -158,7 +158,3 @@ class Signature:
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
     return owner(device).empty(shape, dtype, device, recorder() is not None)
-
-
-def _listed(params: Iterable[Param]) -> str:
-    return ", ".join(map(str, params))

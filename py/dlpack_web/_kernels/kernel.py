@@ -1,6 +1,7 @@
 """Kernel: a WGSL compute shader whose bindings are tensors."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from .. import _core
@@ -178,16 +179,15 @@ class Kernel:
                 "before or after"
             )
         # Separate holds: the caller may release its tensors during the wait.
-        holds = tuple(
-            _core.from_dlpack(x) if isinstance(x, Tensor) else x for x in args
-        )
-        try:
-            device, given = _core._arguments(*holds)
+        with ExitStack() as holds:
+            own = (
+                holds.enter_context(_core.from_dlpack(x))
+                if isinstance(x, Tensor)
+                else x
+                for x in args
+            )
+            device, given = _core._arguments(*own)
             return await self._on(device).time(counts, given)
-        finally:
-            for hold in holds:
-                if isinstance(hold, Tensor):
-                    hold.release()
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
         """Returns when the shader has compiled. You can call a kernel without waiting.
