@@ -103,8 +103,8 @@ async def test_a_buffer_of_another_device_is_refused(device):
             assert str(other) in str(caught.value)
             assert str(device) in str(caught.value)
         words = (
-            "float32.* cannot be written over .* float32.*: devices do not share "
-            r"buffers; await its to_host\(\) first$"
+            f"^Tensor float32.* on {other} cannot be used on {device}: devices do not "
+            r"share buffers; await its to_host\(\), then upload it with to_device\(\)$"
         )
         with pytest.raises(BufferError, match=words):
             here.write(there)
