@@ -159,11 +159,11 @@ class ReductionKernel:
         if bound.shape is None:
             raise ValueError(f'kernel "{signature.name}" needs a tensor to reduce')
         axes = _axes(axis, bound.shape)
-        axes_of = enumerate(bound.shape)
-        if keepdims:
-            shape = tuple(1 if at in axes else n for at, n in axes_of)
-        else:
-            shape = tuple(n for at, n in axes_of if at not in axes)
+        shape = tuple(
+            1 if at in axes else extent
+            for at, extent in enumerate(bound.shape)
+            if keepdims or at not in axes
+        )
         if bound.outputs:
             signature.check_outputs(bound.outputs, shape, "the result has")
         return signature.onto(
