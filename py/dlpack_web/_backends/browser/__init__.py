@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import js
-from pyodide.ffi import JsException
+from pyodide.ffi import JsException, to_js
 
 from ... import _core
 from ..._layout.dtype import DType
@@ -21,12 +21,10 @@ from .javascript import (
     invoke,
     invoke_with,
     is_js,
-    js_bytes,
     js_list,
     keep_sites,
     options,
     receive,
-    receive_later,
     site,
     wait_for,
 )
@@ -264,9 +262,12 @@ async def from_image(
             "js.createImageBitmap(blob)` makes one of a file"
         )
     wanted = options({"dtype": str(dtype), "channels": channels})
-    make = calls().images.fromImage
-    number = site()
-    return await receive_later(make, number, source, device_id, wanted)
+    # Released when this ends, even before the image is there.
+    kept = Kept(calls().images.fromImage, site(), source, device_id, wanted)
+    try:
+        return receive(calls().tensors.fromJs, await finish(kept.js.promise))
+    finally:
+        kept.js.release()
 
 
 def frames(source: Any, device_id: int, dtype: DType, channels: int) -> Kept[Any]:
@@ -328,7 +329,7 @@ async def cache(folder: str, name: str, data: bytes) -> None:
     try:
         cache = await _open()
         if cache is not None:
-            response = js.Response.new(js_bytes(data))
+            response = js.Response.new(to_js(data))
             await cache.put(f"{_ADDRESS}{folder}/{name}", response)
             for request in list(await cache.keys())[:-_MOST]:
                 await cache.delete(request)

@@ -225,16 +225,6 @@ def _results(function: Any, args: Any) -> Iterator[Any]:
     return map(function, *zip(args))
 
 
-async def receive_later(function: Callable[..., Any], /, *args: Any) -> _core.Tensor:
-    """The same for a function that returns {promise, release}: the promise is of a
-    JavaScript Tensor, and release() releases that, even before it is there."""
-    kept = Kept(function, *args)
-    try:
-        return receive(calls().tensors.fromJs, await finish(kept.js.promise))
-    finally:
-        kept.js.release()
-
-
 async def finish[R](promise: Awaitable[R]) -> R:
     """Awaits a promise of `invoke`, with the same errors."""
     try:
@@ -268,12 +258,6 @@ def options(values: dict[str, Any]) -> Any:
     """A plain JavaScript object."""
     calls()
     return to_js(values, dict_converter=js.Object.fromEntries)
-
-
-def js_bytes(data: bytes) -> Any:
-    """A JavaScript Uint8Array with a copy of bytes."""
-    calls()
-    return to_js(data)
 
 
 def give_once(given: list[Any], function: Callable[[], Any] | None) -> None:
