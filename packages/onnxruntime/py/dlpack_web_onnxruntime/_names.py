@@ -165,3 +165,16 @@ REFUSED = {
     else refused(name, why)
     for name, why in REASONS.items()
 }
+
+
+class RefusedMethods:
+    """The methods of a session without a counterpart in a page."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in METHODS:
+            return refused(name, METHODS[name])
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}",
+            name=name,
+            obj=self,
+        )

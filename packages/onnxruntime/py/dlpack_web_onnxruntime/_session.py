@@ -12,7 +12,7 @@ from ._arrays import dtype_meant
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
 from ._library import ModelMetadata, Opened, open_model
-from ._names import METHODS, refused
+from ._names import RefusedMethods
 from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOptions
 from ._runs import (
     ON_DEVICE,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class InferenceSession:
+class InferenceSession(RefusedMethods):
     """A model, ready to run: onnxruntime's class, over onnxruntime-web.
 
     The constructor blocks, which needs JSPI; where Python cannot block, use
@@ -524,7 +524,3 @@ class InferenceSession:
             *plan.numbers,
         )
         return Pending(self._runs, plan, tensors, given)
-
-
-for _name, _why in METHODS.items():
-    setattr(InferenceSession, _name, refused(_name, _why))
