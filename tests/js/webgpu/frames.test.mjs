@@ -169,6 +169,14 @@ test("pictures that are gone are waited for, and thirty in a row are an error", 
   await show(30, lost);
   await assert.rejects(third, { name: "UnsupportedError", message: /no picture/ });
   assert.deepEqual(await frames.next(), { done: true, value: undefined });
+  const read = []; // by what still listens to the video
+  const ended = Object.defineProperty(new Event("ended"), "target", {
+    get: () => read.push("ended"),
+  });
+  Object.defineProperty(video, "error", { configurable: true, get: () => read.push("error") });
+  for (const event of [ended, new Event("error")]) video.dispatchEvent(event);
+  assert.deepEqual(read, []);
+  Object.defineProperty(video, "error", { value: null });
   // What is refused for another reason is not asked for again.
   const other = webgpu.frames(video, { device: gpu });
   const refused = other.next();
