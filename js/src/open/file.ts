@@ -41,12 +41,11 @@ export interface Contents {
  * Tensors stay valid when the file is closed.
  */
 export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]> {
-  /** Its source's name, for messages. */
-  readonly name: string;
   /** The names of the tensors, in the order of the file. */
   readonly names: readonly string[];
   /** The file's metadata: `__metadata__` of safetensors. */
   readonly metadata: Readonly<Record<string, string>>;
+  readonly #name: string;
   readonly #contents: readonly Contents[];
   readonly #entries: ReadonlyMap<string, { reader: Reader; entry: Held }>;
   readonly #options: OpenOptions;
@@ -58,7 +57,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     metadata: Readonly<Record<string, string>>,
     options: OpenOptions,
   ) {
-    this.name = name;
+    this.#name = name;
     this.#contents = contents;
     const entries = contents.flatMap(({ reader, entries }) =>
       entries.map((entry) => [entry.name, { reader, entry }] as const),
@@ -72,6 +71,11 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /** Number of tensors. */
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Its source's name, for messages. */
+  get name(): string {
+    return this.#name;
   }
 
   /** Whether the file was closed. */
