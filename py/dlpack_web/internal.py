@@ -10,7 +10,7 @@ from ._backends.calls import Call, calling, refuse_recorded
 from ._files.headers import facts_of, is_broken, read_header, tag_of, write_header
 from ._layout.dtype import DType, parse_dtype
 from ._layout.text import type_of
-from ._tensor.device import CPU, default_device, first_device, parse_device
+from ._tensor.device import CPU, default_device, parse_device
 from ._tensor.tensor import Tensor, share
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "describe",
     "facts_of",
     "finish",
-    "first_device",
     "invoke",
     "is_broken",
     "is_row_major",

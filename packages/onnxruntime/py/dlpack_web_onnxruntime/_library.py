@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlpack_web import Device, internal, webgpu
+from dlpack_web import Device, DLDeviceType, internal, webgpu
+from dlpack_web.backends import default
 
 from . import _javascript as javascript
 from ._options import CPU_PROVIDER, WASM, WEBGPU, Given, Providers, SessionOptions
@@ -290,7 +291,7 @@ async def _open_with(
     device = usual = None
     if providers.on_gpu:
         device = providers.device
-        usual = internal.first_device()
+        usual = _usual_device()
     with translated(BufferError):
         kept = internal.Kept(
             ort.open,
@@ -326,3 +327,13 @@ def _advised(error: Exception, providers: Providers) -> Exception:
     else:
         return error
     return type(error)(f"{error}\n{helps}")
+
+
+def _usual_device() -> Device | None:
+    """The default device of tensors."""
+    try:
+        for number in default().device_ids():
+            return Device(DLDeviceType.kDLWebGPU, number)
+    except BufferError:
+        pass
+    return None
