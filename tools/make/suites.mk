@@ -238,9 +238,9 @@ in_turn = $(MAKE) --no-print-directory -j4 $(sort $(foreach name,$(1),$(INPUTS_$
 IN_TEST := js native packages
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
-# There browser runs all of tests/browser.
-IN_ALL := $(filter-out in-pyodide webgpu adapters,$(IN_TEST) $(IN_CI)) firefox live onnxruntime interop-light numpy \
-  deno widget pyodides bundlers node-gpu gpu-kit dawn webkit
+# There browser runs all of tests/browser. Two of the longest come first, or one core waits for them at the end.
+IN_ALL := firefox desktop $(filter-out in-pyodide webgpu adapters desktop,$(IN_TEST) $(IN_CI)) live onnxruntime interop-light \
+  numpy deno widget pyodides bundlers node-gpu gpu-kit dawn webkit
 
 test:
 	@tools/need.sh cc npm emcc chromium
