@@ -7,7 +7,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import type { Chunk, ManagedTensor } from "../../core/managed.js";
 import type { ToOptions } from "../../core/options.js";
 import { releasing } from "../../core/releasing.js";
-import { checkAlive, count, type DeviceRecord, workingDevice } from "../device/device.js";
+import { checkAlive, type DeviceRecord, workingDevice } from "../device/device.js";
 import { CREATION_ERRORS, operate } from "../errors/errors.js";
 import { isOpen, isPrivate, markWritten, type Outcome, setOutcome } from "../errors/record.js";
 import { tensorOn } from "./buffers.js";
@@ -135,7 +135,8 @@ function fill(
     write();
     if (buffer.writes.length > 0) setOutcome(extent, null);
   }
-  count(device, "up", nbytes);
+  device.moved.up += nbytes;
+  device.moved.copies++;
 }
 
 /** The outcome of an upload that threw within it. */

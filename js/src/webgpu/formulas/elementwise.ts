@@ -2,6 +2,7 @@ import type { GPUDevice } from "../../core/globals.js";
 import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import { type Argument, readArguments } from "../kernels/checks.js";
+import { kernelOf } from "../kernels/kernels.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
 import { PER_INVOCATION } from "./generated.js";
 import type { Results } from "./results.js";
@@ -151,6 +152,8 @@ export class ElementwiseKernel<O extends string = string> {
   }
 
   #kernel(kinds: readonly string[]) {
-    return this.#signature.kernel(kinds.join(""), () => this.#source(kinds));
+    return this.#signature.kernel(kinds.join(""), (gpu, name) =>
+      kernelOf(gpu, name, this.#source(kinds)),
+    );
   }
 }

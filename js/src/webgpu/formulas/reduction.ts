@@ -5,6 +5,7 @@ import { sizeOf } from "../../core/shape.js";
 import type { Tensor } from "../../core/tensor.js";
 import { Words } from "../buffers/pool.js";
 import { type Argument, readArguments } from "../kernels/checks.js";
+import { kernelOf } from "../kernels/kernels.js";
 import {
   formula,
   grid,
@@ -224,7 +225,9 @@ export class ReductionKernel<O extends string = string> {
 
   #kernel(kinds: readonly string[], pass: Pass, isOneAxis = true) {
     const key = pass === "last" ? pass : [pass, isOneAxis, ...kinds].join("");
-    return this.#signature.kernel(key, () => reduction(this.#what, kinds, pass, isOneAxis));
+    return this.#signature.kernel(key, (gpu, name) =>
+      kernelOf(gpu, name, reduction(this.#what, kinds, pass, isOneAxis)),
+    );
   }
 }
 

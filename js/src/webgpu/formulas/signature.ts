@@ -14,9 +14,9 @@ import type { Words } from "../buffers/pool.js";
 import { type DeviceRecord, nameOf, workingDevice } from "../device/device.js";
 import { keyOf } from "../kernels/cache.js";
 import { type Argument, checkParam } from "../kernels/checks.js";
-import { Kernel } from "../kernels/kernels.js";
+import type { Kernel } from "../kernels/kernels.js";
 import { DTYPES } from "../kernels/wgsl.js";
-import { type Param, type Source, typesOf } from "./formulas.js";
+import { type Param, typesOf } from "./formulas.js";
 
 /** kinds: see `elementwise`. shape: that of the tensors; null without tensors. */
 export interface Given {
@@ -166,14 +166,10 @@ export class Signature {
     return this.inputs.map(({ raw }) => (raw ? "r" : "t"));
   }
 
-  /** The kernel for some kinds of arguments, compiled at the first call; errors are shown as of its parts. */
-  kernel(key: string, sourceOf: () => Source): Kernel {
-    let found = this.#kernels.get(key);
-    if (found === undefined) {
-      const source = sourceOf();
-      found = new Kernel(this.device.gpu, source.wgsl, { label: this.name }, source);
-      this.#kernels.set(key, found);
-    }
+  /** The kernel for some kinds of arguments, which `compile` makes at the first call. */
+  kernel(key: string, compile: (gpu: GPUDevice, label: string) => Kernel): Kernel {
+    const found = this.#kernels.get(key) ?? compile(this.device.gpu, this.name);
+    this.#kernels.set(key, found);
     return found;
   }
 

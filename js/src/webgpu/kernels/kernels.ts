@@ -321,6 +321,11 @@ export class Kernel {
   }
 }
 
+/** @internal The kernel of a formula, whose errors are shown as of its parts. */
+export function kernelOf(gpu: GPUDevice, label: string, source: Source): Kernel {
+  return new Kernel(gpu, source.wgsl, { label }, source);
+}
+
 /** A number's buffer, and the number in it. */
 interface Uniform {
   readonly buffer: BufferRecord;
