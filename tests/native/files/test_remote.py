@@ -5,7 +5,6 @@ import asyncio
 import base64
 import gzip
 import json
-import os
 import random
 import signal
 import sys
@@ -421,7 +420,7 @@ def test_a_server_that_stalls_is_left(site, sends, how):
             def interrupt():
                 reached.wait()
                 time.sleep(0.1)
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
             thread = threading.Thread(target=interrupt)
             thread.start()
