@@ -429,7 +429,11 @@ export async function twoWorlds(context) {
             kind === "borrow" ? devices[i].createBuffer({ size: 512, usage }) : undefined;
           const text = JSON.stringify(facts);
           const outcome = await world.outcome(kind, text, buffer);
-          return outcome.replaceAll(/webgpu:\d+/g, "webgpu").replaceAll(/<exec>:\d+/g, "");
+          // Firefox sees a destroyed buffer in the dispatch where the bind group is an older one.
+          return outcome
+            .replaceAll(/webgpu:\d+/g, "webgpu")
+            .replaceAll(/<exec>:\d+/g, "")
+            .replaceAll(/In a dispatch command, indirect:\w+, caused by: /g, "");
         }),
       );
       shown.push(`${kind} ${JSON.stringify(facts)}`.slice(0, 300));
