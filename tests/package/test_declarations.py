@@ -1,5 +1,6 @@
 """The declarations of the package, from its tarball, in all TypeScripts from 5.6 on (without
-WHOLE=1 in the first and the last): with and without WebGPU's types, the DOM's and Node's way to resolve modules, and checked themselves."""
+WHOLE=1 in the first and the last): with and without WebGPU's types, the DOM's and Node's way to
+resolve modules, and checked themselves."""
 
 from __future__ import annotations
 

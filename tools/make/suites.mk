@@ -222,7 +222,7 @@ suite: $(if $(NAME),suite-$(NAME))
 
 fuzz: suite-fuzz
 
-# With READY=1 the inputs are there: several suites at a time would make them several times.
+# With READY=1 the inputs are there: a second make would lay out the site again, which suites use.
 .SECONDEXPANSION:
 suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 	@$(if $(RUN_$*),,$(error There is no suite $*: `make suite` lists them))tools/need.sh $(NEED_$*)
