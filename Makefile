@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .ONESHELL:
 .SUFFIXES:
+# Tests start Python hundreds of times: it need not compile the modules each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 PAGE ?= demo
 SECONDS ?= 60

@@ -2,6 +2,7 @@
 # mutants.sh py|js|c FILE TESTS [COUNT]: changes one place of a file at a time, in a copy below build/mutants,
 # and runs the tests in the folders TESTS. Configures mutmut, StrykerJS and universalmutator.
 set -euo pipefail
+export PYTHONDONTWRITEBYTECODE=1 # a mutant may have the size and the time of what it replaces
 what=$1 file=$2 tests=$3 count=${4:-50}
 root=$PWD copy=$PWD/build/mutants/$1
 [ -n "$tests" ] || { echo "tools/make/tests_of.txt lists no tests for $file: name folders, TESTS='tests/js/core …'" >&2; exit 1; }
