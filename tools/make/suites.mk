@@ -222,9 +222,9 @@ suite: $(if $(NAME),suite-$(NAME))
 
 fuzz: suite-fuzz
 
-# With READY=1 the inputs are there: a second make would lay out the site again, which suites use.
+# What is served waits until all inputs of a run with several suites are there: `docs` and `lite` write into it.
 .SECONDEXPANSION:
-suite-%: $$(if $(READY),,$$(INPUTS_$$*))
+suite-%: $$(INPUTS_$$*) $$(if $$(filter site whole-site docs chromium,$$(INPUTS_$$*)),$(ALL_INPUTS))
 	@$(if $(RUN_$*),,$(error There is no suite $*: `make suite` lists them))tools/need.sh $(NEED_$*)
 	begun=$$(date +%s)
 	mkdir -p build/suites
@@ -232,9 +232,9 @@ suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 	$(RUN_$*)
 	echo "[suite] $*: $$(($$(date +%s) - begun)) s" | tee build/suites/$*.txt
 
-# Their inputs, then the suites, the longest first: two at a time, as software GPUs use both cores.
-in_turn = $(MAKE) --no-print-directory -j4 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
-  && $(MAKE) --no-print-directory $(2) -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
+# The longest first: two at a time, as software GPUs use both cores.
+in_turn = $(MAKE) --no-print-directory $(2) -j2 --output-sync=target $(addprefix suite-,$(1)) \
+  ALL_INPUTS="$(sort $(foreach name,$(1),$(INPUTS_$(name))))"
 IN_TEST := js native packages
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
