@@ -14,13 +14,19 @@ test("parts are the lines of the formulas, whatever ends them", () => {
     const what = { map: text, reduce: "a + b", postMap: "y = a", identity: "0", type: "f32" };
     const [inputs, outputs] = parse("raw f32 x, f16 k", "f32 y");
     const names = ["map", "reduce", "postMap"];
-    const sources = [elementwise(inputs, outputs, text, ["r", "n"])];
-    for (const pass of ["whole", "first", "last"]) {
-      sources.push(reduction({ ...what, inputs, outputs, names }, ["r", "n"], pass));
-    }
+    const reduced = (pass) => reduction({ ...what, inputs, outputs, names }, ["r", "n"], pass);
+    const sources = [
+      [elementwise(inputs, outputs, text, ["r", "n"]), ["operation"]],
+      [reduced("whole"), ["identity", ...names]],
+      [reduced("first"), ["identity", "map", "reduce"]],
+      [reduced("last"), ["identity", "reduce", "postMap"]],
+    ];
     const texts = { ...what, operation: text };
-    for (const { wgsl, parts } of sources) {
-      assert.ok(parts.length > 0);
+    for (const [{ wgsl, parts }, shown] of sources) {
+      assert.deepEqual(
+        parts.map(([name]) => name),
+        shown,
+      );
       for (const [name, first, count] of parts) {
         const lines = wgsl.split("\n").slice(first - 1, first - 1 + count);
         assert.equal(lines.join("\n"), texts[name]);
