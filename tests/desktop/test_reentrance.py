@@ -42,6 +42,9 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 COUNT = 1000
 
 
+DEADLOCK_S = 300  # for one place of many
+
+
 @pytest.fixture
 def ends():
     """A deadlock fails."""
@@ -50,7 +53,7 @@ def ends():
         raise AssertionError("it does not end")
 
     before = signal.signal(signal.SIGALRM, stuck)
-    signal.alarm(300)
+    signal.alarm(DEADLOCK_S)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -81,6 +84,7 @@ def everywhere(operation, other, most=60, within=None):
         operation()
     assert places.count > 5
     for at in some(places, most):
+        signal.alarm(DEADLOCK_S)
         with Meanwhile(at, other, within):
             operation()
 
