@@ -2,7 +2,7 @@
 wherever Python may run one, and threads.
 
 The places are those of an interrupt (interrupting.py); a sample of them, because each takes
-milliseconds. WHOLE=1 takes all.
+milliseconds. WHOLE=1 takes four times as many.
 """
 
 import contextvars
@@ -92,9 +92,9 @@ def everywhere(operation, other, most=60, within=None):
 def some(places, most):
     """The numbers of places, or so many of them."""
     chosen = range(1, places.count + 1)
-    if os.environ.get("WHOLE") or places.count <= most:
-        return chosen
-    return sorted(random.Random(45).sample(chosen, most))
+    if os.environ.get("WHOLE"):
+        most *= 4
+    return sorted(random.Random(45).sample(chosen, min(most, places.count)))
 
 
 def strided(seed, dtype="f8"):

@@ -251,7 +251,7 @@ test-ci:
 	@$(call in_turn,$(IN_CI) fuzz fuzz-js)
 
 test-all: export WHOLE := 1
-test-all: export WIRE_RUNS := 10000
+test-all: export WIRE_RUNS := 2000
 test-all: # goes on after a suite that failed
 	@rm -rf build/suites build/hangs
 	$(call in_turn,$(IN_ALL),-k) && failed= || failed=1

@@ -1,6 +1,6 @@
 # Random programs on pages that are reloaded, crash or lose their device, over a channel that
 # loses, repeats and reorders messages, and brings some of earlier pages; against a model in
-# NumPy. WIRE_RUNS=10000 is what test-all runs. A run is the same for a seed: the clock is the
+# NumPy. WIRE_RUNS=2000 is what test-all runs. A run is the same for a seed: the clock is the
 # test's, and so is what the thread of a link does.
 import asyncio
 import gc
