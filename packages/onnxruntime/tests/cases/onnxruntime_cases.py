@@ -361,7 +361,7 @@ def test_what_a_build_lacks_is_said_with_what_helps():
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
-def test_small_floats_within_a_model_are_for_the_cpu(dtype):
+def test_what_a_build_lacks_of_small_floats_within_a_model(dtype):
     nodes = [
         node("Cast", ("x",), ("small",), cast_to(dtype)),
         node("Cast", ("small",), ("y",), cast_to("float32")),
