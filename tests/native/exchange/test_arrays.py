@@ -97,6 +97,8 @@ def test_what_a_subclass_refuses_is_refused(kind):
         pass
 
     package = np if kind == "float32" else pytest.importorskip("ml_dtypes")
+    if not hasattr(package, kind):
+        pytest.skip(f"this version of {package.__name__} has no {kind}")
     array = np.zeros(3, getattr(package, kind))
     for copy in (None, True):
         with pytest.raises(BufferError, match="mine"):
