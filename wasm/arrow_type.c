@@ -203,10 +203,11 @@ static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
   int64_t numbers[DLW_MAX_NDIM];
   int32_t first = type->ndim, room = DLW_MAX_NDIM - 1 - first;
   if (find_metadata(schema, "ARROW:extension:metadata", &json) < 0) return -1;
-  /* No "y#": built for a newer Python, it fails in one before 3.13 (PY_SSIZE_T_CLEAN). */
+  /* No "y#": compiled with the headers of 3.13, it fails in earlier versions. */
   PyObject *bytes = PyBytes_FromStringAndSize(json.bytes, json.length);
   if (bytes == NULL) return -1;
-  PyObject *axes = PyObject_CallFunction(axes_of, "OLi", bytes, (long long)width, (int)room);
+  PyObject *axes =
+      PyObject_CallFunction(axes_of, "OLi", bytes, (long long)width, (int)room);
   Py_DECREF(bytes);
   if (axes == NULL) return -1;
   int32_t count = -1;

@@ -4,7 +4,6 @@
 #ifndef DLW_ERRORS_H_
 #define DLW_ERRORS_H_
 
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "tensor.h"
