@@ -35,10 +35,6 @@ R6 zeros where padding is needed
 - [EXCHANGE](request) {
 + [EXCHANGE](request) { if (request?.needs?.padTo === 16) return this.owned(new Block(this.device, this.block.size), this.device);
 
-O1 the memory is cleared when the last exchange ends
-- held = false;
-+ held = false; if (block.holds === 2) block.clear();
-
 R4 an empty copy
 - copy.copyFrom(block, this.bytes, device && block.fault());
 + copy.pending = device && block.fault();
