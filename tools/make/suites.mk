@@ -6,7 +6,8 @@ LIBS_PYTEST := PYTHONPATH=$(PY_PATH) $(LIBS_PYTHON) -m pytest -p no:cacheprovide
 NO_SWIFTSHADER := echo "[skip] GPU cases: no driver for Vulkan"
 
 define SUITES
-native        2 min  the C core and Python in this CPython, and the build's scripts
+native        2 min  the C core and Python in this CPython
+tools         1 min  the build's scripts
 packages      1 min  Python of the packages beside the bridge, in this CPython
 asan          4 min  the bridge's native tests under AddressSanitizer and UndefinedBehaviorSanitizer
 leaks        45 min  the same under valgrind: memory errors and leaks
@@ -44,7 +45,10 @@ export SUITES
 
 INPUTS_native := $(NATIVE) $(JS)
 NEED_native := emcc
-RUN_native = $(PYTEST) tests/native tests/tools
+RUN_native = $(PYTEST) tests/native
+INPUTS_tools := $(INPUTS_native)
+NEED_tools := emcc
+RUN_tools := $(PYTEST) tests/tools
 
 INPUTS_packages := $(NATIVE) $(JS)
 define RUN_packages
@@ -235,7 +239,7 @@ suite-%: $$(INPUTS_$$*) $$(if $$(filter site whole-site docs chromium,$$(INPUTS_
 # The longest first: two at a time, as software GPUs use both cores.
 in_turn = $(MAKE) --no-print-directory $(2) -j2 --output-sync=target $(addprefix suite-,$(1)) \
   ALL_INPUTS="$(sort $(foreach name,$(1),$(INPUTS_$(name))))"
-IN_TEST := js native packages
+IN_TEST := native js packages tools
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
 # There browser runs all of tests/browser. Two of the longest come first, or one core waits for them at the end.
