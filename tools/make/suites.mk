@@ -47,7 +47,6 @@ INPUTS_native := $(NATIVE) $(JS)
 NEED_native := emcc
 RUN_native = $(PYTEST) tests/native
 INPUTS_tools := $(INPUTS_native)
-NEED_tools := emcc
 RUN_tools := $(PYTEST) tests/tools
 
 INPUTS_packages := $(NATIVE) $(JS)
