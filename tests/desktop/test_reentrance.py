@@ -40,8 +40,6 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
   if (id.x < arrayLength(&y)) { y[id.x] = a[id.x] + b[id.x]; }
 }"""
 COUNT = 1000
-
-
 DEADLOCK_S = 300  # for one place of many
 
 
