@@ -158,10 +158,12 @@ export async function a_stranger_with_faults_and_a_lost_device_breaks_nothing() 
 }
 
 export async function faults_of_a_stranger_on_a_gpu_are_found() {
+  const slow = /Firefox/.test(navigator.userAgent);
   const seen = new Set(["S8"]); // of bytes after the last word, which float32 has not
   for (const { id, what, text } of faultsOf(await textOf("stranger.mjs"), ON_GPU)) {
-    // One for each rule, and none that takes all of the patience: the others are in tests/js.
-    if (seen.has(id) || what.includes("never reads")) continue;
+    // One for each rule, and none that takes all of the patience: the others are in tests/js. In
+    // Firefox, where each read-back waits 100 ms, those of faults and losses alone.
+    if (seen.has(id) || what.includes("never reads") || (slow && !/E\d|R7/.test(id))) continue;
     seen.add(id);
     const { rules } = await produced(loaded(text));
     const found = rules.filter((rule) => !rule.ok);

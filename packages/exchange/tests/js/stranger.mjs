@@ -184,8 +184,8 @@ export class Stranger {
       encoder.copyBufferToBuffer(block.data, 0, staging, 0, size);
       device.queue.submit([encoder.finish()]);
       await staging.mapAsync(MAP).catch(async (error) => {
-        // Nobody else unmaps it. The loss may be reported after it.
-        if (error.name === "AbortError") await device.lost;
+        // Nobody else unmaps it, but the loss, which may be reported after it.
+        await Promise.race([device.lost, new Promise((done) => setTimeout(done, 10_000))]);
         throw block.lostAs ?? error;
       });
       const error = await fault;
