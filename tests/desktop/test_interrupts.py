@@ -1,6 +1,6 @@
 """Interrupts on the desktop: wherever one comes, no tensor and no buffer under one is left.
 
-About 30 places of each, because a kernel takes minutes; WHOLE=1 takes 120.
+About 15 places of each, because a kernel takes minutes; WHOLE=1 takes 120.
 """
 
 import gc
@@ -89,7 +89,7 @@ def test_interrupted_anywhere(operation):
     with Interrupt(0) as places:
         operation()
     assert places.count > 5
-    step = places.count // (120 if os.environ.get("WHOLE") else 30) + 1
+    step = places.count // (120 if os.environ.get("WHOLE") else 15) + 1
     for at in range(1, places.count + 1, step):
         with pytest.raises(KeyboardInterrupt), Interrupt(at):
             operation()

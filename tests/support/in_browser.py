@@ -37,18 +37,11 @@ from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
 PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
-# What the second Pyodide runs with WHOLE=1 alone, as `make test-all` does: it loads the same wheel and
-# the same JavaScript, and these are not about Python's version, NumPy's, or how Python waits.
-AGAIN = re.compile(
-    r"pyodide-0\.29-(tests/native/\w+/test_(million|cycles|file_matrix|files|save_paths|pack"
-    r"|pack_memory|arrow|arrow_bits|reentrance_\w+|as_an_array|docstrings|properties|messages)"
-    r"|(gpu_(files|upload|kernels|same_bytes)|docstring_cases|image_cases"
-    r"|frames_cases)\.py|(?!gpu_cases)\w+\.mjs)"
-    r"|test_(sessions|libraries)_from_python\[pyodide-0\.29\b"
-)
-# What runs with WHOLE=1 alone for its length.
+# What runs with WHOLE=1 alone, as `make test-all` does: what takes long, and all in the second
+# Pyodide, which loads the same wheel and the same JavaScript.
 LONG = re.compile(
-    r"test_the_first_use_gets_a_device\[(?!dlw\.empty|await dlw\.open)"
+    r"/test_\w+\.py::.*pyodide-0\.29|-tests/native/(files/|exchange/test_million)"
+    r"|test_the_first_use_gets_a_device\[(?!dlw\.empty|await dlw\.open)"
     r"|test_other_versions_and_builds\[(?!/older/onnxruntime-web/dist/ort\.webgpu)"
     r"|test_training_stops_and_starts_again|test_a_file_of_a_gibibyte"
     r"|test_faults_of_sessions\[(?!webgpu)"
@@ -177,10 +170,10 @@ def strict_page(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out what the second Pyodide need not run again, and what takes long."""
+    """Leave out what takes long, unless all is wanted."""
     if os.environ.get("WHOLE"):
         return
-    out = [i for i in items if AGAIN.search(i.nodeid) or LONG.search(i.nodeid)]
+    out = [item for item in items if LONG.search(item.nodeid)]
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in out]

@@ -16,7 +16,6 @@ package       1 min  the npm package from its tarball: types in four TypeScripts
 bundlers      3 min  Vite, Parcel, Rollup, webpack, Next.js, Deno and Bun find the wheel
 in-pyodide    2 min  the native tests in Pyodide, in Chromium
 webgpu        3 min  WebGPU from Python and JavaScript in Pyodide, in Chromium
-older-pyodide 2 min  both in Pyodide 0.29
 pyodides      4 min  imports, exchange, waiting, interrupts in other versions of Pyodide
 browser       1 min  the README's snippets, files, content security policies, in Chromium
 pages         4 min  the site's pages but for the landing page, in Chromium
@@ -97,7 +96,7 @@ INPUTS_bundlers := $(RUNTIMES) package site chromium
 RUN_bundlers := $(PYTEST) $(addprefix tests/package/,bundlers.py nextjs.py runtimes.py) $(wildcard packages/*/tests/package/*_in_runtimes.py)
 
 # tests/browser, and which of its parts are suites of their own.
-IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) whole-site chromium
+IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(if $(WHOLE),whole-site,site) chromium
 IN_PYODIDE := $(addprefix tests/browser/hosts/test_,in_pyodide.py webgpu.py)
 PAGES := tests/browser/pages tests/browser/libraries/test_renderers.py
 LIVE := tests/browser/pages/test_live.py
@@ -111,11 +110,9 @@ INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
 RUN_browser = $(PYTEST) tests/browser $(if $(WHOLE),$(OF_PACKAGES)) $(patsubst %,--ignore %,$(LIVE) $(ARRAY_LIBRARIES) $(PYODIDES) \
   $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 INPUTS_in-pyodide := site chromium
-RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_wire.py)) -k "not pyodide-0.29"
+RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_wire.py))
 INPUTS_webgpu := $(IN_CHROMIUM)
-RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29"
-INPUTS_older-pyodide := $(IN_CHROMIUM)
-RUN_older-pyodide := $(PYTEST) $(IN_PYODIDE) $(ORT:=/test_sessions.py) -k pyodide-0.29
+RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE))
 INPUTS_pyodides := $(MORE_NUMPYS) site chromium
 define RUN_pyodides
 $(PYTHON) tools/build_site.py
@@ -130,7 +127,7 @@ RUN_soak = $(PYTHON) tests/browser/pages/soak.py --minutes $(MINUTES)
 INPUTS_adapters := $(IN_CHROMIUM)
 RUN_adapters := $(PYTEST) $(ADAPTERS) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_conformance.py))
 INPUTS_onnxruntime := $(MODELS) $(NODES) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
-RUN_onnxruntime = $(PYTEST) $(ORT) $(if $(WHOLE),,-k "not pyodide-0.29")
+RUN_onnxruntime := $(PYTEST) $(ORT)
 
 INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) $(LIBS) $(NATIVE) chromium
 NEED_lite := libvulkan lavapipe
@@ -172,7 +169,7 @@ RUN_node-gpu := $(PYTEST) $(wildcard tests/runtimes packages/*/tests/runtimes) -
 
 # Each package has a process of its own: tinygrad keeps a device and tensors as long as its process lives.
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/support/on_desktop.py).
-INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE) $(JS)
+INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(if $(WHOLE),$(SOURCES)) $(NATIVE) $(JS)
 NEED_desktop := libvulkan lavapipe
 define RUN_desktop
 $(LIBS_PYTEST) tests/desktop

@@ -12,6 +12,9 @@ import gpu_fixtures
 import pytest
 from pyodide.ffi import run_sync
 
+# The desktop runs these, and pages do with WHOLE=1.
+LONG = "large_uploads or largest_tensors or thousand or ten_million or of_workgroups"
+
 
 class Collector:
     """One report for each test: id, outcome, detail (traceback or reason of a skip)."""
@@ -58,6 +61,8 @@ def run_pytest(root, files, whole):
     collector = Collector()
     # No faulthandler and no capture by file descriptors: Pyodide has neither.
     options = ["-p", "no:faulthandler", "-p", "no:cacheprovider", "--capture=sys", "-q"]
+    if not whole:
+        options += ["-k", f"not ({LONG})"]
     status = pytest.main([*options, *files], plugins=[collector, gpu_fixtures])
     told = {report["outcome"] for report in collector.reports}
     # A file that skips as a whole has no tests: pytest calls that status 5.

@@ -13,7 +13,7 @@ from tinygrad_page import LOAD
 
 SOURCE = Path(__file__).parents[4] / "build" / "sources" / "tinygrad"
 FILES = ["cases", "kept", "tensors"]
-if os.environ.get("WHOLE"):  # minutes; make suite NAME=desktop runs them, too
+if os.environ.get("WHOLE"):  # minutes; make suite NAME=desktop runs most of them always
     FILES += ["llm", "operators", "programs", "special", "tiny"]
 
 

@@ -1,5 +1,7 @@
 """Those of ../cases."""
 
+import os
+
 CASES = [
     "tinygrad_cases",
     "tinygrad_kept",
@@ -9,5 +11,5 @@ CASES = [
     "tinygrad_programs",
     "tinygrad_special",
     "tinygrad_tensors",
-    "tinygrad_tiny",
+    *(["tinygrad_tiny"] if os.environ.get("WHOLE") else []),
 ]
