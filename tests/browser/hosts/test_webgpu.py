@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import PYODIDES
@@ -13,33 +14,12 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
     strict_page.cases(f"{CASES_JS}cpu_cases.mjs").must_pass()
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "docstring_cases.py",
-        "gpu_batch.py",
-        "gpu_batch_faults.py",
-        "gpu_buffers.py",
-        "gpu_cases.py",
-        "gpu_devices.py",
-        "gpu_elementwise.py",
-        "gpu_errors.py",
-        "gpu_faults.py",
-        "gpu_files.py",
-        "gpu_interrupts.py",
-        "gpu_kernels.py",
-        "gpu_layouts.py",
-        "gpu_padding.py",
-        "gpu_reads.py",
-        "gpu_reductions.py",
-        "gpu_same_bytes.py",
-        "gpu_text.py",
-        "gpu_upload.py",
-        "gpu_waits.py",
-        "image_cases.py",
-        "frames_cases.py",
-    ],
-)
+CASES = Path(__file__).parents[1] / "cases" / "py"
+FILES = {path.name for path in CASES.glob("*_cases.py")}
+FILES |= {path.name for path in CASES.glob("gpu_*.py")}
+
+
+@pytest.mark.parametrize("file", sorted(FILES - {"gpu_fixtures.py", "gpu_world.py"}))
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"{CASES_PY}{file}"]).must_pass()
 
