@@ -120,6 +120,28 @@ def test_the_button_compares_whatever_frame_is_under_way(live: Live) -> None:
     live.goes_on()
 
 
+def test_no_frame_is_shown_while_the_page_works(live: Live) -> None:
+    """Work after work, before Python has said how it is stopped; and a frame that fails then."""
+    shown = live.page.evaluate("""async () => {
+      const { meter, player } = live;
+      for (let i = 0; i < 3; i++) await player.meanwhile(() => {});
+      return new Promise((resolve) => {
+        meter.shown = () => {
+          delete meter.shown;
+          const work = async () => {
+            const before = live.shown();
+            await new Promise((done) => setTimeout(done, 1000));
+            return live.shown() - before;
+          };
+          resolve(player.meanwhile(work));
+          throw new Error("no frame");
+        };
+      });
+    }""")
+    assert shown == 0
+    live.goes_on()
+
+
 @pytest.mark.parametrize("file", sorted(path.name for path in KERNELS.glob("*.py")))
 def test_programs_of_the_gallery_run(file: str, live: Live) -> None:
     live.run(program(file))

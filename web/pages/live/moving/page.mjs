@@ -181,10 +181,10 @@ async function runComparison() {
   meter.pause();
   let found;
   try {
-    found = await player.meanwhile(async () => {
+    const text = await textOf("kernels/edges.py");
+    found = await player.meanwhile(() => {
       meter.pause(); // again: a frame that was under way has started the next count
       const picture = sources.animation(sources.SIZES[$("size").value]).source;
-      const text = await textOf("kernels/edges.py");
       const numbers = ["strength", "colour"].map((name) => sliders.value(name));
       return compare({ python: player.python, device: player.device, picture, text, numbers });
     });

@@ -20,6 +20,7 @@ export class Player {
   #good = "";
   #from = null;
   #stop = () => {};
+  #stopped = false; // before Python said how
   #changed = () => {};
   #edited = () => {};
   #gate = null;
@@ -46,6 +47,7 @@ export class Player {
           kept();
           kept.destroy();
         };
+        if (this.#stopped) this.#stop();
       },
       shown: (stats) => {
         const given = stats.toJs({ dict_converter: Object.fromEntries });
@@ -191,6 +193,7 @@ export class Player {
   async run() {
     let [tries, last] = [0, 0];
     for (;;) {
+      await this.#busy;
       const before = this.#frames;
       try {
         this.device ??= await webgpu.requestDevice();
@@ -203,7 +206,6 @@ export class Player {
         } finally {
           idle();
         }
-        await this.#busy;
       } catch (error) {
         if (/^DeviceLostError/.test(error.type ?? error.name)) await this.#recover(error);
         else this.#failed(error);
@@ -222,7 +224,10 @@ export class Player {
   async #playOnce() {
     const { canvas } = this.#page;
     const from = this.#from;
-    this.#stop = () => {};
+    this.#stopped = false;
+    this.#stop = () => {
+      this.#stopped = true;
+    };
     const changed = new Promise((resolve) => {
       this.#changed = resolve;
     });
