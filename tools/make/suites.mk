@@ -124,7 +124,8 @@ INPUTS_live := $(NEEDS_live) site chromium
 RUN_live := $(PYTEST) $(LIVE)
 INPUTS_soak := $(INPUTS_live)
 RUN_soak = $(PYTHON) tests/browser/pages/soak.py --minutes $(MINUTES)
-INPUTS_adapters := $(IN_CHROMIUM)
+# Kernels of both Pyodides are on one page.
+INPUTS_adapters := $(IN_CHROMIUM) whole-site
 RUN_adapters := $(PYTEST) $(ADAPTERS) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_conformance.py))
 INPUTS_onnxruntime := $(MODELS) $(NODES) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
 RUN_onnxruntime := $(PYTEST) $(ORT)
