@@ -3,7 +3,7 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "browser" / "cases" / "py"
-# Those of pages alone, and no tests.
+# For pages alone, or without tests.
 OTHERS = {"gpu_fixtures", "gpu_interrupts", "gpu_waits", "gpu_world"}
 GPU = {path.stem for path in FOLDER.glob("gpu_*.py")} - OTHERS
 CASES = ["docstring_cases", *sorted(GPU), "image_cases"]

@@ -96,7 +96,7 @@ INPUTS_bundlers := $(RUNTIMES) package site chromium
 RUN_bundlers := $(PYTEST) $(addprefix tests/package/,bundlers.py nextjs.py runtimes.py) $(wildcard packages/*/tests/package/*_in_runtimes.py)
 
 # tests/browser, and which of its parts are suites of their own.
-IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(if $(WHOLE),whole-site,site) chromium
+IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) whole-site chromium
 IN_PYODIDE := $(addprefix tests/browser/hosts/test_,in_pyodide.py webgpu.py)
 PAGES := tests/browser/pages tests/browser/libraries/test_renderers.py
 LIVE := tests/browser/pages/test_live.py
@@ -124,8 +124,7 @@ INPUTS_live := $(NEEDS_live) site chromium
 RUN_live := $(PYTEST) $(LIVE)
 INPUTS_soak := $(INPUTS_live)
 RUN_soak = $(PYTHON) tests/browser/pages/soak.py --minutes $(MINUTES)
-# Kernels of both Pyodides are on one page.
-INPUTS_adapters := $(IN_CHROMIUM) whole-site
+INPUTS_adapters := $(IN_CHROMIUM)
 RUN_adapters := $(PYTEST) $(ADAPTERS) $(if $(WHOLE),,$(wildcard packages/*/tests/browser/test_conformance.py))
 INPUTS_onnxruntime := $(MODELS) $(NODES) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
 RUN_onnxruntime := $(PYTEST) $(ORT)

@@ -184,7 +184,7 @@ export class Stranger {
       encoder.copyBufferToBuffer(block.data, 0, staging, 0, size);
       device.queue.submit([encoder.finish()]);
       await staging.mapAsync(MAP).catch(async (error) => {
-        // Nobody else unmaps it, but the loss, which may be reported after it.
+        // Only a loss unmaps it, and the browser may report it later.
         await Promise.race([device.lost, new Promise((done) => setTimeout(done, 10_000))]);
         throw block.lostAs ?? error;
       });

@@ -178,12 +178,11 @@ document.addEventListener("visibilitychange", () => {
 async function runComparison() {
   $("compare").disabled = true;
   $("compare-status").textContent = "Running both…";
-  meter.pause();
   let found;
   try {
     const text = await textOf("kernels/edges.py");
     found = await player.meanwhile(() => {
-      meter.pause(); // again: a frame that was under way has started the next count
+      meter.pause(); // a frame that was under way has started the next count
       const picture = sources.animation(sources.SIZES[$("size").value]).source;
       const numbers = ["strength", "colour"].map((name) => sliders.value(name));
       return compare({ python: player.python, device: player.device, picture, text, numbers });
