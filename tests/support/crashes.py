@@ -1,4 +1,4 @@
-"""For a conftest.py: runs a file again, once, in which a renderer crashed."""
+"""For a conftest.py: runs again, once, what failed in a file in which a renderer crashed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ AGAIN = "PYTEST_RUNS_AGAIN"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Crashes and hangs of browsers fail a run, unless it is one crash of a renderer, in
-    a file that passes now, and the others have passed."""
+    """Crashes and hangs of browsers fail a run, unless it is one crash of a renderer, what
+    failed in its file passes now, and all others have passed."""
     reports = REPORTS[:]
     REPORTS.clear()  # several conftest.py may have this hook
     if not reports:
@@ -22,19 +22,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     session.exitstatus = pytest.ExitCode.TESTS_FAILED
     ((test, reason), *more) = reports
     file = test.partition("::")[0] + "::"
-    names = [each.nodeid for each in session.items if each.nodeid.startswith(file)]
     stats = session.config.pluginmanager.get_plugin("terminalreporter").stats
-    failed = [*stats.get("failed", []), *stats.get("error", [])]
-    others = more or [each for each in failed if not each.nodeid.startswith(file)]
-    if (
-        reason.startswith("renderer crashed")
-        and names
-        and not others
-        and AGAIN not in os.environ
-    ):
-        print(f"\n1 {reason}. {file[:-2]} is run again:", flush=True)
+    reported = [*stats.get("failed", []), *stats.get("error", [])]
+    crashed = test.rpartition(" ")[0]  # it may have passed
+    failed = list(dict.fromkeys([crashed, *(each.nodeid for each in reported)]))
+    others = more or [name for name in failed if not name.startswith(file)]
+    if reason.startswith("renderer crashed") and not others and AGAIN not in os.environ:
+        print(f"\n1 {reason}. What failed in {file[:-2]} is run again:", flush=True)
         again = subprocess.run(
-            [sys.executable, "-m", "pytest", *names],
+            [sys.executable, "-m", "pytest", *failed],
             cwd=session.config.rootpath,
             env=os.environ | {AGAIN: "1"},
             check=False,
