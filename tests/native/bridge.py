@@ -8,6 +8,7 @@ from forge import Versioned
 from dlpack_web import _core
 
 CORE = ctypes.PyDLL(_core.__file__)
+SIZE = ctypes.sizeof(Versioned)
 
 
 def function(name, result, *arguments):
@@ -24,8 +25,11 @@ scratch = function("scratch", c_size_t)
 
 def struct_of(address):
     """(struct, handle): the handle stands right behind the struct."""
-    handle = c_uint32.from_address(address + ctypes.sizeof(Versioned)).value
-    return Versioned.from_address(address), handle
+    return Versioned.from_address(address), handle_of(address)
+
+
+def handle_of(address):
+    return c_uint32.from_address(address + SIZE).value
 
 
 def lend(x):
@@ -33,4 +37,4 @@ def lend(x):
     address = borrow(x, 0)
     if address == 0:
         _core._raise()
-    return struct_of(address)[1]
+    return handle_of(address)
