@@ -20,7 +20,7 @@ demo: ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another pa
 serve: ## the site on http://localhost:8000 (PORT=8001: there; OUTSIDE=1: %pip install may ask PyPI)
 docs: ## the documentation: build/site/docs
 lite: ## a JupyterLite site with notebooks: build/lite/site
-test: ## the tests that fail first: native, in Node, in Pyodide, of the package
+test: ## the tests that fail first: native, in Node, in Pyodide
 test-all: ## every suite (hours)
 suite: ## one suite, NAME=firefox; without a name, their table
 quick: ## the tests of the folders that changed since main

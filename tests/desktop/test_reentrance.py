@@ -258,7 +258,7 @@ def test_a_batch_released_within_its_use(use, device):
             run(batch, x, fill)
         batch.release()
         reached = 0
-        for at in some(places, 40):
+        for at in some(places, 20):
             batch = prepare()
             with Meanwhile(at, batch.release), suppress(dlw.ReleasedError):
                 run(batch, x, fill)

@@ -235,9 +235,9 @@ suite-%: $$(INPUTS_$$*) $$(if $$(filter site whole-site docs chromium,$$(INPUTS_
 # The longest first: two at a time, as software GPUs use both cores.
 in_turn = $(MAKE) --no-print-directory $(2) -j2 --output-sync=target $(addprefix suite-,$(1)) \
   ALL_INPUTS="$(sort $(foreach name,$(1),$(INPUTS_$(name))))"
-IN_TEST := native js packages tools
+IN_TEST := native js
 # What .ci/run runs after `make test`, and what test-all does.
-IN_CI := desktop webgpu docs adapters browser package bench asan in-pyodide lite
+IN_CI := webgpu desktop docs browser adapters package asan in-pyodide lite packages bench tools
 # There browser runs all of tests/browser. Two of the longest come first, or one core waits for them at the end.
 IN_ALL := firefox desktop $(filter-out in-pyodide webgpu adapters desktop,$(IN_TEST) $(IN_CI)) live onnxruntime interop-light \
   numpy deno widget pyodides bundlers node-gpu gpu-kit dawn webkit

@@ -2,14 +2,7 @@
 
 import os
 
-CASES = [
-    "tinygrad_cases",
-    "tinygrad_kept",
-    "tinygrad_llm",
-    "tinygrad_mishaps",
-    "tinygrad_operators",
-    "tinygrad_programs",
-    "tinygrad_special",
-    "tinygrad_tensors",
-    *(["tinygrad_tiny"] if os.environ.get("WHOLE") else []),
-]
+FILES = ["cases", "kept", "mishaps", "operators", "programs", "tensors"]
+if os.environ.get("WHOLE"):
+    FILES += ["llm", "special", "tiny"]
+CASES = [f"tinygrad_{name}" for name in FILES]

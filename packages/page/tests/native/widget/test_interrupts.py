@@ -28,7 +28,7 @@ from dlpack_web_page._page.replies import Reply
 from dlpack_web_page._page.tensors import Tensors
 from dlpack_web_page._wire.frame import LEAST_PIECE
 
-MOST = 60 if os.environ.get("WHOLE") else 12  # places of an operation
+MOST = 60 if os.environ.get("WHOLE") else 8  # places of an operation
 A = np.arange(40_000, dtype="f4")  # some pieces
 B = np.arange(12, dtype="f4")
 
