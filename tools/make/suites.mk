@@ -64,7 +64,7 @@ export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
 export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
 $(PYTHON) -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
 $(PYTEST) $(if $(WHOLE),tests/native,$(addprefix tests/native/,arrow conformance exchange memory tensor)) \
-  -p no:cacheprovider --capture=sys -k "not million"
+  -p no:cacheprovider --capture=sys -k "not million and not official_ones"
 endef
 
 # Every test but those of sheer numbers, and of an interrupt at each place of Python. Memory errors
@@ -240,7 +240,7 @@ IN_TEST := native js
 IN_CI := webgpu desktop docs browser adapters package asan in-pyodide lite packages bench tools
 # There browser runs all of tests/browser. Two of the longest come first, or one core waits for them at the end.
 IN_ALL := firefox desktop $(filter-out in-pyodide webgpu adapters desktop,$(IN_TEST) $(IN_CI)) live onnxruntime interop-light \
-  numpy deno widget pyodides bundlers node-gpu gpu-kit dawn webkit
+  numpy deno widget pyodides bundlers node-gpu gpu-kit dawn webkit fuzz fuzz-js
 
 test:
 	@tools/need.sh cc npm emcc chromium
@@ -248,7 +248,7 @@ test:
 
 .PHONY: test-ci
 test-ci:
-	@$(call in_turn,$(IN_CI) fuzz fuzz-js)
+	@$(call in_turn,$(IN_CI))
 
 test-all: export WHOLE := 1
 test-all: export WIRE_RUNS := 2000
