@@ -132,6 +132,8 @@ def pages_in(
                 "packages": packages,
                 "notebook": notebook,
                 "numpy": numpy,
+                # Half of the processor's time; with WHOLE=1 Python starts from nothing.
+                "kept": pyodide == "pyodide" and not os.environ.get("WHOLE"),
             }
             started = TestPage("/bundle/tests.zip", page, watch)
             # A page may have had WebGPU taken away from it.
