@@ -8,7 +8,6 @@ from forge import Versioned
 from dlpack_web import _core
 
 CORE = ctypes.PyDLL(_core.__file__)
-SIZE = ctypes.sizeof(Versioned)
 
 
 def function(name, result, *arguments):
@@ -25,11 +24,8 @@ scratch = function("scratch", c_size_t)
 
 def struct_of(address):
     """(struct, handle): the handle stands right behind the struct."""
-    return Versioned.from_address(address), handle_of(address)
-
-
-def handle_of(address):
-    return c_uint32.from_address(address + SIZE).value
+    handle = c_uint32.from_address(address + ctypes.sizeof(Versioned)).value
+    return Versioned.from_address(address), handle
 
 
 def lend(x):
@@ -37,4 +33,4 @@ def lend(x):
     address = borrow(x, 0)
     if address == 0:
         _core._raise()
-    return handle_of(address)
+    return struct_of(address)[1]

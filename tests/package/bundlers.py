@@ -26,7 +26,7 @@ EXCLUDED = {"optimizeDeps": {"exclude": ["dlpack-web"]}}
 def project() -> Path:
     """A project with the bundlers and the tarball in node_modules."""
     folder = install("bundlers")
-    # Vite follows the imports of all pages below it; that of an earlier run has another wheel.
+    # Vite scans all pages in the folder: the page of an earlier run imports an older wheel.
     shutil.rmtree(folder / "example-vite-pyodide", ignore_errors=True)
     lay_out(folder, "wheel")
     return folder

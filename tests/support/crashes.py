@@ -1,4 +1,4 @@
-"""For a conftest.py: runs again, once, what failed in a file in which a renderer crashed."""
+"""For a conftest.py: after a crash of a renderer, runs the failed tests of its file again, once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ AGAIN = "PYTEST_RUNS_AGAIN"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Crashes and hangs of browsers fail a run, unless it is one crash of a renderer, what
-    failed in its file passes now, and all others have passed."""
+    """Crashes and hangs of browsers fail a run, unless only one renderer crashed, the failed
+    tests of its file pass now, and all other tests have passed."""
     reports = REPORTS[:]
     REPORTS.clear()  # several conftest.py may have this hook
     if not reports:
@@ -24,11 +24,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     file = test.partition("::")[0] + "::"
     stats = session.config.pluginmanager.get_plugin("terminalreporter").stats
     reported = [*stats.get("failed", []), *stats.get("error", [])]
-    crashed = test.rpartition(" ")[0]  # it may have passed
+    crashed = test.rpartition(" ")[0]  # which may have passed
     failed = list(dict.fromkeys([crashed, *(each.nodeid for each in reported)]))
     others = more or [name for name in failed if not name.startswith(file)]
     if reason.startswith("renderer crashed") and not others and AGAIN not in os.environ:
-        print(f"\n1 {reason}. What failed in {file[:-2]} is run again:", flush=True)
+        print(f"\n1 {reason}. The failed tests of {file[:-2]} run again:", flush=True)
         again = subprocess.run(
             [sys.executable, "-m", "pytest", *failed],
             cwd=session.config.rootpath,

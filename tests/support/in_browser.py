@@ -37,12 +37,12 @@ from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
 PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
-# What runs with WHOLE=1 alone, as `make test-all` does: what takes long, what Node's Dawn runs in the
-# suite js, and all in the second Pyodide, which loads the same wheel and the same JavaScript.
+# Tests that run with WHOLE=1 alone, as `make test-all` does: long ones, cases that the suite js runs over
+# Dawn in Node, and all tests in the second Pyodide, which loads the same wheel and the same JavaScript.
 LONG = re.compile(
     r"/test_\w+\.py::.*pyodide-0\.29|-tests/native/(files/|exchange/test_million)"
     r"|test_gpu_from_javascript\[pyodide-(batch|counter|elementwise|record|shader)_"
-    r"|test_what_browsers_do_to_tests\[(again|twice)"
+    r"|test_what_browsers_do_to_tests\[(again|twice|passes|others)"
     r"|test_the_first_use_gets_a_device\[(?!dlw\.empty|await dlw\.open)"
     r"|test_other_versions_and_builds\[(?!/older/onnxruntime-web/dist/ort\.webgpu)"
     r"|test_training_stops_and_starts_again|test_a_file_of_a_gibibyte"
@@ -132,8 +132,8 @@ def pages_in(
                 "packages": packages,
                 "notebook": notebook,
                 "numpy": numpy,
-                # Half of the processor's time; with WHOLE=1 Python starts from nothing.
-                "kept": pyodide == "pyodide" and not os.environ.get("WHOLE"),
+                # It saves a third of the processor's time. WHOLE=1 starts Python without it.
+                "snapshot": pyodide == "pyodide" and not os.environ.get("WHOLE"),
             }
             started = TestPage("/bundle/tests.zip", page, watch)
             # A page may have had WebGPU taken away from it.

@@ -240,7 +240,7 @@ IN_TEST := native js
 IN_CI := webgpu desktop docs browser adapters package asan in-pyodide lite packages bench tools
 # There browser runs all of tests/browser. Two of the longest come first, or one core waits for them at the end.
 IN_ALL := firefox desktop $(filter-out in-pyodide webgpu adapters desktop,$(IN_TEST) $(IN_CI)) live onnxruntime interop-light \
-  numpy deno widget pyodides bundlers node-gpu gpu-kit dawn webkit fuzz fuzz-js
+  numpy deno widget pyodides bundlers node-gpu gpu-kit dawn webkit
 
 test:
 	@tools/need.sh cc npm emcc chromium

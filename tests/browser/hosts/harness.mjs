@@ -16,17 +16,17 @@ const indexURL = (dir) => (context.root ? context.root + dir : new URL(dir, loca
 
 /**
  * `pyodideDir` and `wheel` are URL paths, `packages` those of modules for connect(); without the first there is no Python; `notebook`: Python
- * imports dlpack_web by itself; `numpy`: false leaves it out; `kept`: Python starts as on the site, from memory that was kept;
+ * imports dlpack_web by itself; `numpy`: false leaves it out; `snapshot`: Python starts from the memory snapshot of the site;
  * `root`: the site's folder, where Pyodide reads files and no URLs.
  */
-async function start({ pyodideDir, wheel, packages = [], notebook, numpy, kept, root }) {
+async function start({ pyodideDir, wheel, packages = [], notebook, numpy, snapshot, root }) {
   context.root = root;
   await ownTask();
   if (pyodideDir === null) {
     context.library = await import("/js/index.js");
     return;
   }
-  const startPyodide = kept
+  const startPyodide = snapshot
     ? (await import("/start.mjs")).startPyodide
     : async (indexURL) => (await import(`${pyodideDir}pyodide.mjs`)).loadPyodide({ indexURL });
   const pyodide = await startPyodide(indexURL(pyodideDir));

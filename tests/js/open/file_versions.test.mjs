@@ -268,7 +268,7 @@ test("an archive without a length is kept up to a limit", async () => {
   };
   try {
     const message = /has more than \d+ bytes, and its length is not known.*Content-Length/;
-    for (const source of ["http://fake/a.npz", () => answer().body]) {
+    for (const source of ["http://fake/a.npz", () => answer(), () => answer().body]) {
       [sent, cancelled] = [0, false];
       const given = typeof source === "string" ? source : source();
       await assert.rejects(open(given), { name: "UnsupportedError", message });

@@ -7,7 +7,7 @@ from ctypes import c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 import numpy as np
 import pytest
-from bridge import borrow, function, handle_of, lend, release, scratch, struct_of
+from bridge import borrow, function, lend, release, scratch, struct_of
 from forge import Forged
 
 import dlpack_web as dlw
@@ -146,7 +146,7 @@ def test_a_million_handles_are_all_that_there_are(dropped):
     array, live = np.zeros(2), dlw.live_tensors()
     handles = [lend(array)]
     while (made := share(handles[0])) != 0:
-        handles.append(handle_of(made))
+        handles.append(struct_of(made)[1])
     assert failure()[0] == KINDS["memory"]
     assert len(handles) == (1 << 20) - 1 - 256  # slot 0, and those that stay free
     assert dlw.live_tensors() - live == len(handles)
